@@ -1,0 +1,1 @@
+"""Where the built extensions land; their stubs lie beside them."""

@@ -1,0 +1,1 @@
+"""Reference twins of the extensions: the same surface, written for clarity from the specification."""

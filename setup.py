@@ -1,0 +1,92 @@
+"""Builds the six extensions; fails if it cannot, unless MQCLIENT_PURE=1 asks for the pure-Python package.
+
+MQCLIENT_ONLY=remoting,digest builds just these; MQCLIENT_CFLAGS and MQCLIENT_LDFLAGS are added to the compiler's line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+from setuptools.errors import CompileError, LinkError
+
+HERE = Path(__file__).resolve().parent
+NAMES = ("allocation", "digest", "handover", "permits", "pulsar", "remoting")
+CYTHON = "Cython>=3.3,<3.4"
+FLAGS = ["-O3", "-fno-math-errno", "-fvisibility=hidden", "-Wno-unreachable-code"]
+PURE = os.environ.get("MQCLIENT_PURE") == "1"
+FROM_SDIST = (
+    HERE / "PKG-INFO"
+).exists()  # there the C files are the ones that were released; a checkout's may be stale
+
+
+class BuildExtensions(build_ext):
+    """Says the cure when the compiler cannot be run: a package that is quietly slow would be worse than no package."""
+
+    def build_extension(self, ext: Extension) -> None:
+        try:
+            super().build_extension(ext)
+        except (CompileError, LinkError) as error:
+            raise type(error)(
+                f"{error}\n\nmqclient: {ext.name} could not be built. Cure: install a C compiler and Python's headers "
+                "(Debian: apt-get install gcc python3-dev), or set MQCLIENT_PURE=1 for the slower pure-Python package."
+            ) from error
+
+
+class BuildPackage(build_py):
+    """Marks a package that was built pure on purpose, so that `mqclient._impl` need not guess."""
+
+    def run(self) -> None:
+        super().run()
+        marker = Path(self.build_lib, "mqclient", "_native", "PURE")
+        marker.unlink(missing_ok=True)
+        if PURE and not self.editable_mode:
+            marker.write_text("built with MQCLIENT_PURE=1\n", encoding="ascii")
+
+
+def chosen() -> list[str]:
+    only = os.environ.get("MQCLIENT_ONLY")
+    return only.split(",") if only else [name for name in NAMES if (HERE / f"_native/{name}.pyx").exists()]
+
+
+def depends(name: str) -> list[str]:
+    """A change in a part or a shared header rebuilds the extension that includes it."""
+    parts = (*HERE.glob(f"_native/{name}/*.px[id]"), *HERE.glob("_native/common/*"))
+    return sorted(str(path.relative_to(HERE)) for path in parts)
+
+
+def extensions() -> list[Extension]:
+    flags = [] if sys.platform == "win32" else [*FLAGS, *os.environ.get("MQCLIENT_CFLAGS", "").split()]
+    modules = [
+        Extension(
+            f"mqclient._native.{name}",
+            [f"_native/{name}.{'c' if FROM_SDIST else 'pyx'}"],
+            include_dirs=["_native/common"],
+            depends=depends(name),
+            extra_compile_args=flags,
+            extra_link_args=os.environ.get("MQCLIENT_LDFLAGS", "").split(),
+        )
+        for name in chosen()
+    ]
+    if FROM_SDIST:
+        return modules
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        return modules  # only asked for its metadata: setup_requires below brings Cython before anything is built
+    return cythonize(  # type: ignore[no-any-return]
+        modules,
+        include_path=["_native"],
+        compiler_directives={"language_level": "3", "embedsignature": False, "auto_pickle": False},
+    )
+
+
+setup(
+    ext_modules=[] if PURE else extensions(),
+    cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
+    setup_requires=[] if PURE or FROM_SDIST else [CYTHON],
+)

@@ -1,0 +1,1 @@
+"""What tests share: readers of vectors, drivers with a virtual clock, wires that can be cut."""
