@@ -1,10 +1,15 @@
-"""What every test gets: both implementations as `codec`, the tier as `scale`, and a header that says what is tested."""
+"""What every test gets: both implementations as `codec`, the tier as `scale`, and an output that says what was tested
+and what was left out.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+import shutil
+from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -12,6 +17,8 @@ import pytest
 from mqclient._impl import MODULES
 
 SCALES = ("test", "ci", "soak")
+ASKED = os.environ.get("MQCLIENT_IMPL", "")
+IMPLS = ("pure",) if ASKED == "pure" else ("native", "pure")
 
 
 class Partial:
@@ -23,7 +30,14 @@ class Partial:
     def __getattr__(self, module: str) -> ModuleType:
         if module not in MODULES:
             raise AttributeError(module)
-        return import_module(f"mqclient._{self.name}.{module}")
+        found = import_module(f"mqclient._{self.name}.{module}")
+        assert self.name == "pure" or is_native(found), f"{found.__file__} is no extension"
+        return found
+
+
+def is_native(module: ModuleType) -> bool:
+    """Native is really native: nothing that Python itself could have compiled."""
+    return Path(module.__file__ or "").suffix in (".so", ".pyd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,8 +45,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    asked = os.environ.get("MQCLIENT_IMPL") or "unset"
-    return f"mqclient: MQCLIENT_IMPL={asked}, {platform.python_implementation()} {platform.python_version()}"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"mqclient: {' and '.join(IMPLS)} modules, scale {config.getoption('--scale')}, {python}"
+
+
+def left_out(scale: str) -> Iterator[tuple[str, str]]:
+    """Marker and reason of what this run has no means or no time for."""
+    if scale == "test":
+        yield "ci", "runs from --scale=ci up (.ci/run)"
+    if scale != "soak":
+        yield "soak", "runs with --scale=soak only (make soak)"
+    if shutil.which("java") is None:
+        yield "spark", "no JDK found"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for marker, reason in left_out(config.getoption("--scale")):
+        for item in items:
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +73,7 @@ def scale(request: pytest.FixtureRequest) -> str:
     return value
 
 
-@pytest.fixture(scope="session", params=["native", "pure"])
+@pytest.fixture(scope="session", params=IMPLS)
 def codec(request: pytest.FixtureRequest) -> Partial:
     """Each implementation in turn: a namespace of the six modules."""
     return Partial(request.param)

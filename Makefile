@@ -1,0 +1,61 @@
+# Each target sets up by itself what it needs: .venv, dependencies with progress, the built extensions.
+# PYTHON=python3.12 make test    chooses the interpreter for a new .venv (else the newest one that works)
+# MQCLIENT_PURE=1 make test      no C compiler: everything runs on the pure-Python modules
+
+VENV := .venv
+PY := $(VENV)/bin/python
+SOURCES := setup.py $(wildcard _native/*.pyx _native/*/*.pxi _native/*/*.pxd)
+ifeq ($(MQCLIENT_PURE),1)
+export MQCLIENT_IMPL ?= pure
+endif
+
+.PHONY: help demo test check real soak bench sanitize wheels clean
+help:
+	@echo "make demo      the product at work, live, ends by itself"
+	@echo "make test      the test suite, with lints, types and architecture checks"
+	@echo "make check     lints, types and architecture checks only"
+	@echo "make real      against real brokers (needs a JDK and Maven)"
+	@echo "make soak      the suite with full counts (hours)"
+	@echo "make bench     measures native, pure and the floor in C"
+	@echo "make sanitize  vectors, cuts and fuzz corpora under ASan and UBSan"
+	@echo "make wheels    a wheel for each Python found, checked"
+
+$(VENV)/.demo: pyproject.toml
+	@.ci/setup cli
+	@touch $@ $(VENV)/.built
+
+$(VENV)/.dev: pyproject.toml
+	@.ci/setup dev
+	@touch $@ $(VENV)/.demo $(VENV)/.built
+
+# after the first installation a change in a source rebuilds in place just what includes it
+$(VENV)/.built: $(SOURCES)
+	@.ci/build
+	@touch $@
+
+demo: $(VENV)/.demo $(VENV)/.built
+	@$(PY) -m mqclient.cli demo
+
+test: $(VENV)/.dev $(VENV)/.built
+	@$(PY) -m pytest -n 2 tests
+
+check: $(VENV)/.dev $(VENV)/.built
+	@$(PY) -m pytest -n 2 tests/arch
+
+real: $(VENV)/.dev $(VENV)/.built
+	@$(PY) -m pytest --scale=ci --real=rocketmq,pulsar tests/real
+
+soak: $(VENV)/.dev $(VENV)/.built
+	@$(PY) -m pytest --scale=soak --timeout=0 tests
+
+bench: $(VENV)/.dev $(VENV)/.built
+	@$(PY) benchmarks/run.py
+
+sanitize: $(VENV)/.dev
+	@.ci/sanitize
+
+wheels: $(VENV)/.dev
+	@$(PY) wheels/build.py
+
+clean:
+	rm -rf build dist mqclient/_native/*.so _native/*.c
