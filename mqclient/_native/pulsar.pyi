@@ -1,0 +1,525 @@
+"""The Pulsar codec: frames in, events out; entries to messages; hot commands and batches to bytes.
+
+Integers: every 64-bit field is signed here, so what the wire writes as 2^64-1 reads as -1, and -1 is written as 2^64-1.
+Strings that are not UTF-8 read with U+FFFD in place of the bad bytes. An absent optional number reads as None, or as
+its protocol default where that says the same. Hot commands have hand-made codecs, the rest goes through
+`mqclient._schema`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias, final, overload
+
+from typing_extensions import disjoint_base
+
+from mqclient.errors import ProtocolError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+# ---- command types that `FrameReader` decodes itself, with the shape of their events
+SEND: Final = 6
+"""`(SEND, producer_id, sequence_id, num_messages, highest_sequence_id, is_chunk, marker, txn, entry)`
+
+`num_messages` is 1 and `highest_sequence_id` 0 where absent; `txn` is None or `(most, least)`; `entry` is an `Entry`
+whose consumer and message ids are -1: `entry.stored` is what a broker keeps."""
+SEND_RECEIPT: Final = 7
+"""`(SEND_RECEIPT, producer_id, sequence_id, ledger, entry, highest_sequence_id)`; ids are -1 where absent."""
+MESSAGE: Final = 9
+"""`(MESSAGE, entry)`"""
+ACK: Final = 10
+"""`(ACK, consumer_id, ack_type, ids, validation_error, txn, request_id)`
+
+`ids` is a list of `(ledger, entry, partition, batch_index, ack_set, batch_size)`, `ack_set` None or a tuple of words;
+`validation_error`, `txn` (most, least) and `request_id` are None where absent."""
+FLOW: Final = 11
+"""`(FLOW, consumer_id, permits)`"""
+PING: Final = 18
+"""`(PING,)`"""
+PONG: Final = 19
+"""`(PONG,)`. All other types, unknown ones included, come as `(type, bytes)`: the bytes of their sub-message."""
+
+INDIVIDUAL: Final = 0
+CUMULATIVE: Final = 1
+
+# ---- CommandAck.ValidationError: what `corrupt` holds
+UNCOMPRESSED_SIZE_CORRUPTION: Final = 0
+DECOMPRESSION_ERROR: Final = 1
+CHECKSUM_MISMATCH: Final = 2
+BATCH_DESERIALIZE_ERROR: Final = 3
+DECRYPTION_ERROR: Final = 4
+
+MAX_MESSAGE: Final = 5242880
+FRAME_PADDING: Final = 10240
+
+PING_FRAME: Final[bytes]
+PONG_FRAME: Final[bytes]
+
+Event: TypeAlias = tuple[Any, ...]
+Column: TypeAlias = tuple[Buffer | None, Buffer | None, Buffer]
+"""Arrow's buffers of one column: validity bits (None: no nulls), 32-bit offsets (None: fixed width), data."""
+
+class Decompress(Protocol):
+    """Handed in by the engine (`core/compress.py`); raises ProtocolError for bad bytes or more than `limit` of them.
+
+    `kind` is "lz4-block" (no size in the bytes: `limit` is the exact size), "zlib", "zstd" or "snappy".
+    """
+
+    def __call__(self, kind: str, data: memoryview, limit: int, /) -> bytes: ...
+
+def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
+    """Write what the socket takes without blocking and with the GIL kept; the number of bytes written.
+
+    0 where it would block; OSError where the connection is broken.
+    """
+
+@disjoint_base
+class FrameReader:
+    """Frames of one connection, either side. Bad bytes put it in an error state; feeding never raises.
+
+    `max_frame` is the largest `totalSize` accepted (set it anew when CONNECTED names a message size).
+    """
+
+    max_frame: int
+    @property
+    def error(self) -> ProtocolError | None: ...
+    @property
+    def buffered(self) -> int:
+        """Bytes of a frame that is not complete."""
+
+    def __init__(self, max_frame: int = ..., *, check_crc: bool = True) -> None: ...
+    def feed(self, data: Buffer, /) -> list[Event]:
+        """The events of all frames that are complete now. After an error: nothing."""
+
+    def receive_into(self, fd: int, /) -> list[Event] | None:
+        """One non-blocking read with the GIL kept, then as `feed`; [] if nothing was there, None at end of stream."""
+
+    def wait_into(self, fd: int, ms: int, /) -> list[Event] | None:
+        """As `receive_into`, after waiting up to `ms` (-1: for ever) with the GIL released; [] also if interrupted."""
+
+@disjoint_base
+class Entry:
+    """One stored entry as it came in SEND or MESSAGE: checked, its metadata read, its payload as sent.
+
+    Shared by all messages of a batch. `topic` and `epoch` belong to the engine, which writes there whose it is.
+    """
+
+    topic: str | None
+    epoch: int
+    @staticmethod
+    def from_stored(stored: Buffer, /, ledger: int = -1, entry: int = -1, partition: int = -1) -> Entry:
+        """An entry from the bytes that a broker keeps (`stored`)."""
+
+    # of the command
+    @property
+    def consumer_id(self) -> int: ...
+    @property
+    def ledger(self) -> int: ...
+    @property
+    def entry(self) -> int: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def batch_index(self) -> int:
+        """Of the command's message id; -1 in practice."""
+
+    @property
+    def redelivery_count(self) -> int: ...
+    @property
+    def ack_set(self) -> tuple[int, ...] | None:
+        """Signed words; bit i of word w is batch index 64*w+i, 1 = not acked yet. None: nothing acked."""
+
+    @property
+    def consumer_epoch(self) -> int | None: ...
+    @property
+    def charged(self) -> int:
+        """Permits that the broker deducted: messages in the entry minus those its ack set names as acknowledged."""
+
+    @property
+    def corrupt(self) -> int | None:
+        """None, or CHECKSUM_MISMATCH: checksum or metadata are bad, and nothing below can be trusted."""
+
+    # of the broker entry metadata
+    @property
+    def broker_timestamp(self) -> int | None: ...
+    @property
+    def broker_index(self) -> int | None:
+        """Index of the last message of the entry."""
+
+    # of the message metadata: to charge and route
+    @property
+    def num_messages(self) -> int: ...
+    @property
+    def batched(self) -> bool:
+        """The payload is batch-framed, be it a batch of one."""
+
+    @property
+    def compression(self) -> int: ...
+    @property
+    def uncompressed_size(self) -> int: ...
+    @property
+    def encrypted(self) -> bool: ...
+    @property
+    def chunk_id(self) -> int | None: ...
+    @property
+    def num_chunks(self) -> int | None: ...
+    @property
+    def total_chunk_size(self) -> int | None: ...
+    @property
+    def uuid(self) -> str | None: ...
+    @property
+    def marker_type(self) -> int | None: ...
+    @property
+    def txn(self) -> tuple[int, int] | None:
+        """(most, least) bits"""
+
+    @property
+    def deliver_at(self) -> int | None: ...
+    # of the message metadata: to show
+    @property
+    def producer_name(self) -> str: ...
+    @property
+    def sequence_id(self) -> int: ...
+    @property
+    def highest_sequence_id(self) -> int: ...
+    @property
+    def published_at(self) -> int:
+        """Milliseconds since the epoch."""
+
+    @property
+    def event_time(self) -> int: ...
+    @property
+    def partition_key(self) -> str | None: ...
+    @property
+    def key_b64(self) -> bool: ...
+    @property
+    def ordering_key(self) -> bytes | None: ...
+    @property
+    def schema_version(self) -> bytes | None: ...
+    @property
+    def replicated_from(self) -> str | None: ...
+    @property
+    def null_value(self) -> bool: ...
+    @property
+    def properties(self) -> dict[str, str]: ...
+    # the bytes
+    @property
+    def metadata(self) -> bytes:
+        """MessageMetadata as sent, for what is not named above (`mqclient._schema` decodes it)."""
+
+    @property
+    def payload(self) -> memoryview:
+        """Compressed and encrypted as sent."""
+
+    @property
+    def stored(self) -> bytes:
+        """Checksum, metadata and payload: what a broker keeps and `encode_message` takes."""
+
+@final
+class MessageId:
+    """Where a message lies. Ordered by ledger, entry and batch index; hashable, picklable.
+
+    Equality is that of (ledger, entry, partition, batch_index). `first_chunk` is the id of the first part of a
+    chunked message; the id itself is then that of the last.
+    """
+
+    def __init__(
+        self,
+        ledger: int,
+        entry: int,
+        partition: int = -1,
+        batch_index: int = -1,
+        batch_size: int = 0,
+        first_chunk: MessageId | None = None,
+    ) -> None: ...
+    @property
+    def ledger(self) -> int: ...
+    @property
+    def entry(self) -> int: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def batch_index(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def first_chunk(self) -> MessageId | None: ...
+    @staticmethod
+    def from_bytes(data: bytes, /) -> MessageId:
+        """Read `to_bytes`, or what the official clients serialize; ProtocolError if it is not that."""
+
+    def to_bytes(self) -> bytes:
+        """MessageIdData, as the official clients serialize it."""
+
+    def __lt__(self, other: MessageId, /) -> bool: ...
+    def __le__(self, other: MessageId, /) -> bool: ...
+    def __gt__(self, other: MessageId, /) -> bool: ...
+    def __ge__(self, other: MessageId, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+EARLIEST: Final[MessageId]
+LATEST: Final[MessageId]
+
+@final
+class Message:
+    """One message; made by `decode_messages` only. Keys, properties and ids are read when asked for."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def entry(self) -> Entry:
+        """What it came in; shared with the other messages of its batch."""
+
+    @property
+    def batch_index(self) -> int:
+        """-1 if the entry is not batch-framed."""
+
+    @property
+    def message_id(self) -> MessageId:
+        """Made anew at each access."""
+
+    @property
+    def key(self) -> str | None:
+        """The partition key as on the wire."""
+
+    @property
+    def partition_key(self) -> str | None:
+        """Another name of `key`."""
+
+    @property
+    def key_bytes(self) -> bytes | None:
+        """The key with its base64 undone, if it was given as bytes."""
+
+    @property
+    def ordering_key(self) -> bytes | None: ...
+    @property
+    def properties(self) -> dict[str, str]:
+        """A dict of one's own at each access; of a key that occurs twice the last value."""
+
+    @property
+    def published_at(self) -> int: ...
+    @property
+    def event_time(self) -> int: ...
+    @property
+    def sequence_id(self) -> int: ...
+    @property
+    def producer_name(self) -> str: ...
+    @property
+    def redeliveries(self) -> int: ...
+    @property
+    def null_value(self) -> bool: ...
+    @property
+    def compacted_out(self) -> bool:
+        """Delivered only where `decode_messages` was asked to keep them."""
+
+    @property
+    def schema_version(self) -> bytes | None: ...
+    @property
+    def index(self) -> int | None:
+        """From the broker entry metadata, where the broker exposes it."""
+
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def compression(self) -> int:
+        """0, or the compression in which `body` still is because nobody could undo it."""
+
+    @property
+    def encrypted(self) -> bool:
+        """`body` is still encrypted (and a batch then one message): nobody could undo it."""
+
+@final
+class MessageBatch:
+    """The messages of one entry that are to be delivered, made when asked for.
+
+    For every entry: `entry.charged == len(batch) + batch.compacted + batch.lost`.
+    """
+
+    @property
+    def entry(self) -> Entry: ...
+    @property
+    def corrupt(self) -> int | None:
+        """None, or the ValidationError with which to acknowledge the entry; the batch is then empty."""
+
+    @property
+    def compacted(self) -> int:
+        """Messages left out because compaction took them; their permits go back."""
+
+    @property
+    def lost(self) -> int:
+        """Messages charged but hidden, by bad bytes or in a batch still encrypted; their permits go back."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[Message]: ...
+    def __iter__(self) -> Iterator[Message]: ...
+    def columns(self) -> dict[str, Column]:
+        """Raw columns for Arrow, one row a message, no message made.
+
+        body (binary, null where null_value), key (string), ordering_key (binary), batch_index (int32), sequence_id,
+        event_time (int64, null where absent); properties (offsets of a map, no data) with properties.key and
+        properties.value (strings). What is the same for all is on `entry`.
+        """
+
+def decode_messages(
+    entry: Entry,
+    payload: Buffer | None = None,
+    /,
+    *,
+    decompress: Decompress | None = None,
+    limit: int = MAX_MESSAGE,
+    keep_compacted: bool = False,
+) -> MessageBatch:
+    """The messages of an entry. Bad bytes never raise: see `MessageBatch.corrupt`.
+
+    `payload` stands in for the entry's own: decrypted, or assembled from chunks. Without it an encrypted entry is one
+    message with its bytes as they are; so is a compressed one without `decompress`. `limit` bounds the size after
+    decompression. Messages that the ack set names as acknowledged are not there.
+    """
+
+def encode_command(type: int, body: Buffer = b"", /) -> bytes:
+    """The frame of a cold command: its type and the bytes of its sub-message."""
+
+def encode_send(
+    producer_id: int,
+    sequence_id: int,
+    metadata: Buffer,
+    payload: Buffer,
+    /,
+    *,
+    num_messages: int = 0,
+    highest_sequence_id: int | None = None,
+    is_chunk: bool = False,
+    marker: bool = False,
+    txn: tuple[int, int] | None = None,
+) -> bytes:
+    """SEND with its CRC-32C. `num_messages` 0 leaves the field out: for an entry that is not batch-framed."""
+
+def encode_message(
+    consumer_id: int,
+    ledger: int,
+    entry: int,
+    stored: Buffer,
+    /,
+    *,
+    partition: int = -1,
+    redelivery_count: int = 0,
+    ack_set: Sequence[int] | None = None,
+    consumer_epoch: int | None = None,
+    broker_timestamp: int | None = None,
+    broker_index: int | None = None,
+) -> bytes:
+    """MESSAGE around `stored` as it is; broker entry metadata in front if one of its two fields is given."""
+
+def encode_receipt(
+    producer_id: int, sequence_id: int, ledger: int, entry: int, /, highest_sequence_id: int = -1
+) -> bytes:
+    """SEND_RECEIPT"""
+
+def encode_ack(
+    consumer_id: int,
+    ids: Sequence[tuple[Any, ...]],
+    /,
+    *,
+    cumulative: bool = False,
+    validation_error: int | None = None,
+    txn: tuple[int, int] | None = None,
+    request_id: int | None = None,
+) -> bytes:
+    """ACK. An id is `(ledger, entry)`, `(ledger, entry, ack_set)` or `(ledger, entry, ack_set, batch_size)`.
+
+    `ack_set` is None or the words of what is still not acked, trailing zero words left out.
+    """
+
+def encode_flow(consumer_id: int, permits: int, /) -> bytes:
+    """FLOW"""
+
+def encode_metadata(
+    producer_name: str,
+    sequence_id: int,
+    published_at: int,
+    /,
+    *,
+    properties: Mapping[str, str] | None = None,
+    replicated_from: str | None = None,
+    partition_key: str | None = None,
+    replicate_to: Sequence[str] = (),
+    compression: int = 0,
+    uncompressed_size: int | None = None,
+    num_messages: int = 0,
+    event_time: int = 0,
+    encryption_keys: Sequence[bytes] = (),
+    encryption_algo: str | None = None,
+    encryption_param: bytes | None = None,
+    schema_version: bytes | None = None,
+    key_b64: bool | None = None,
+    ordering_key: bytes | None = None,
+    deliver_at: int | None = None,
+    txn: tuple[int, int] | None = None,
+    highest_sequence_id: int | None = None,
+    null_value: bool = False,
+    uuid: str | None = None,
+    num_chunks: int | None = None,
+    total_chunk_size: int | None = None,
+    chunk_id: int | None = None,
+    null_key: bool = False,
+) -> bytes:
+    """MessageMetadata. `num_messages` 0 leaves the field out: not batch-framed.
+
+    `encryption_keys` are serialized EncryptionKeys.
+    """
+
+@disjoint_base
+class BatchBuilder:
+    """The payload of one batch, message by message; used anew after `seal`.
+
+    `add` takes always; `add_many` stops at the limits.
+    """
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Bytes of the payload so far."""
+
+    def __init__(self, max_messages: int = 1000, max_bytes: int = 131072) -> None: ...
+    def add(
+        self,
+        body: Buffer | None,
+        key: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_time: int = 0,
+        ordering_key: bytes | None = None,
+        sequence_id: int = -1,
+        key_b64: bool = False,
+        null_key: bool = False,
+    ) -> int:
+        """Append one message; the size after it. A body of None is a null value; a sequence id of -1 is left out."""
+
+    def add_many(self, items: Sequence[Any], start: int = 0, sequence_id: int = -1) -> int:
+        """Append from `start` until a limit; the index of the first that was not taken.
+
+        An item is a body, or a tuple of `add`'s arguments in their order. Those without a sequence id of their own
+        get `sequence_id`, `sequence_id + 1`, …, if it is not -1. The first of an empty builder is always taken.
+        """
+
+    def seal(self) -> tuple[bytes, int]:
+        """`(payload, count)`; the builder is empty again."""
+
+def encode_columns(
+    columns: Mapping[str, Column],
+    start: int,
+    stop: int,
+    /,
+    *,
+    sequence_id: int = -1,
+    max_bytes: int = 131072,
+) -> tuple[bytes, int]:
+    """`(batch payload, next row)` of Arrow columns as `MessageBatch.columns` names them: body, and where there
+    key, ordering_key, event_time, properties with properties.key and properties.value.
+
+    Rows from `start` until `stop` or until `max_bytes` are reached, at least one. ProtocolError if offsets or lengths
+    point outside of their buffers.
+    """
