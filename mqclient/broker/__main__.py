@@ -1,0 +1,31 @@
+"""`python -m mqclient.broker`: an embedded broker of its own process, which prints its addresses and serves."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+
+from mqclient.broker.broker import DOORS, EmbeddedBroker
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="mqclient.broker", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--brokers", type=int, default=1, help="RocketMQ brokers behind the one name server")
+    parser.add_argument("--door", action="append", choices=sorted(DOORS), help="only this protocol; may be repeated")
+    parser.add_argument("--impl", choices=("native", "pure"), help="default: what MQCLIENT_IMPL asks for")
+    options = parser.parse_args(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with EmbeddedBroker(host=options.host, doors=options.door, brokers=options.brokers, impl=options.impl) as broker:
+        for name, address in broker.addresses().items():
+            print(f"{name}={address}", flush=True)
+        stop.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

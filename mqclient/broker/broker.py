@@ -1,0 +1,172 @@
+"""Owns the embedded broker's life: one thread with one loop, the doors plugged into it, their addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from importlib import import_module
+from random import Random
+from types import TracebackType
+from typing import Any, Final, Protocol
+
+from mqclient import _impl
+from mqclient.broker.control import Clock, Control
+from mqclient.errors import ConfigError
+
+DOORS: Final = {
+    "rocketmq": "mqclient.broker.remoting.door",
+}
+"""Protocol to the module whose `make(house)` gives its front door; imported when a broker opens it."""
+
+
+@dataclass(slots=True)
+class House:
+    """What the doors of one embedded broker share."""
+
+    impl: Any
+    """The namespace of the six native modules or of their twins."""
+    clock: Clock
+    control: Control
+    random: Random
+    brokers: int = 1
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class Door(Protocol):
+    """One protocol's entrance: it listens on ports of its own and serves what comes."""
+
+    def addresses(self) -> dict[str, str]:
+        """What users connect to, by name: `name_server`, `pulsar_url`."""
+
+    async def start(self, host: str) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class EmbeddedBroker:
+    """RocketMQ (name server and brokers) and Pulsar in this process, on free ports of the loopback.
+
+    >>> from mqclient.broker import EmbeddedBroker
+    >>> with EmbeddedBroker(doors=["rocketmq"], impl="pure") as broker:
+    ...     host, _, port = broker.name_server.partition(":")
+    >>> host
+    '127.0.0.1'
+
+    `brokers`: how many RocketMQ brokers (`broker-a`, `broker-b` …) stand behind the one name server. `impl`: "native"
+    or "pure", by default what the client uses. `seed`: everything that is left to chance. `settings`: broker options in
+    the protocol's own words, such as `useServerSideResetOffset="false"` or `mqcloud_patch=True`.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        doors: Iterable[str] | None = None,
+        brokers: int = 1,
+        impl: Any = None,
+        seed: int = 0,
+        **settings: Any,
+    ) -> None:
+        names = list(DOORS) if doors is None else list(doors)
+        for name in names:
+            if name not in DOORS:
+                raise ConfigError(f"door {name!r} is not known: the doors are {', '.join(DOORS)}")
+        if brokers < 1:
+            raise ConfigError(f"brokers={brokers}: at least one is needed")
+        clock = Clock()
+        self.control: Control = Control(clock)
+        namespace = _impl.select(impl) if isinstance(impl, str) else impl or _impl.default
+        self.house = House(namespace, clock, self.control, Random(seed), brokers, settings)
+        self._host = host
+        self._doors: list[Door] = [import_module(DOORS[name]).make(self.house) for name in names]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def name_server(self) -> str:
+        """The RocketMQ name server, `host:port`."""
+        return self._address("name_server")
+
+    @property
+    def pulsar_url(self) -> str:
+        """The Pulsar broker, `pulsar://host:port`."""
+        return self._address("pulsar_url")
+
+    def addresses(self) -> dict[str, str]:
+        """Everything that is listened on, by name."""
+        return {name: address for door in self._doors for name, address in door.addresses().items()}
+
+    def start(self) -> EmbeddedBroker:
+        """Listen; returns when every port is open."""
+        if self._thread is not None:
+            return self
+        ready = threading.Event()
+        failure: list[BaseException] = []
+        self._thread = threading.Thread(
+            target=self._run, args=(ready.set, failure.append), name="mqclient-broker", daemon=True
+        )
+        self._thread.start()
+        ready.wait()
+        if failure:
+            self._thread.join()
+            self._thread = None
+            raise failure[0]
+        return self
+
+    def stop(self) -> None:
+        """Close every connection and port; returns when the thread has ended. May be called twice."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        self._thread = None
+        asyncio.run_coroutine_threadsafe(self._stop_doors(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        self._loop = None
+
+    def __enter__(self) -> EmbeddedBroker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self, ready: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
+        loop = asyncio.new_event_loop()
+        self.house.clock.attach(loop)
+        try:
+            loop.run_until_complete(self._start_doors())
+        except BaseException as error:
+            fail(error)
+            loop.run_until_complete(self._stop_doors())
+            loop.close()
+            ready()
+            return
+        self._loop = loop
+        ready()
+        try:
+            loop.run_forever()
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def _start_doors(self) -> None:
+        for door in self._doors:
+            await door.start(self._host)
+
+    async def _stop_doors(self) -> None:
+        for door in self._doors:
+            await door.stop()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _address(self, name: str) -> str:
+        found = self.addresses().get(name)
+        if found is None:
+            raise ConfigError(f"the broker has no {name}: its doors are {', '.join(self.addresses()) or 'not open'}")
+        return found

@@ -1,0 +1,178 @@
+"""Owns what a test scripts: faults by request kind (answer, delay, drop, cut) and a clock that can be moved."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Literal
+
+Action = Literal["answer", "delay", "drop", "cut", "cut_after"]
+
+
+class Alarm:
+    """One call to come on the broker's clock."""
+
+    __slots__ = ("call", "when")
+
+    def __init__(self, when: float, call: Callable[[], None]) -> None:
+        self.when = when
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class Clock:
+    """The broker's time: real time plus what a test added. Calls to come follow it when it is moved."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        self._alarms: list[tuple[float, int, Alarm]] = []
+        self._order = count()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._handle: asyncio.TimerHandle | None = None
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def mono(self) -> float:
+        return time.monotonic() + self._ahead
+
+    def wall_ms(self) -> int:
+        return int((time.time() + self._ahead) * 1000)
+
+    def after(self, seconds: float, call: Callable[[], None]) -> Alarm:
+        """Call on the loop when the clock has gone on by this much."""
+        alarm = Alarm(self.mono() + seconds, call)
+        heappush(self._alarms, (alarm.when, next(self._order), alarm))
+        if self._alarms[0][2] is alarm:
+            self._arm()
+        return alarm
+
+    def move(self, seconds: float) -> None:
+        """On the loop: what is due by the new time is called at once, in its order."""
+        self._ahead += seconds
+        self._fire()
+
+    def _fire(self) -> None:
+        self._handle = None
+        while self._alarms and self._alarms[0][0] <= self.mono():
+            alarm = heappop(self._alarms)[2]
+            call, alarm.call = alarm.call, None
+            if call is not None:
+                call()
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self._alarms and self._loop is not None:
+            self._handle = self._loop.call_later(max(0.0, self._alarms[0][0] - self.mono()), self._fire)
+
+
+class Fault:
+    """What happens to requests of one kind, a number of times, after some were let through."""
+
+    __slots__ = ("action", "code", "left", "peer", "remark", "request", "seconds", "seen", "skip")
+
+    def __init__(
+        self, request: str, action: Action, times: int, skip: int, peer: str, code: int, remark: str, seconds: float
+    ) -> None:
+        self.request = request
+        self.action: Action = action
+        self.left = times
+        self.skip = skip
+        self.peer = peer
+        self.code = code
+        self.remark = remark
+        self.seconds = seconds
+        self.seen = 0
+        """How many requests it met, let through or not."""
+
+
+class Control:
+    """Scripted faults and the clock of one embedded broker; every method may be called from any thread.
+
+    A request is named by the protocol's own word, e.g. "PULL_MESSAGE" or "SUBSCRIBE". Faults of one kind apply in the
+    order in which they were asked for; each ends when it happened `times` times.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._faults: list[Fault] = []
+        self._counts: dict[str, int] = {}
+
+    def answer(
+        self, request: str, code: int, remark: str = "", *, times: int = 1, skip: int = 0, peer: str = ""
+    ) -> Fault:
+        """Answer with this code instead of doing the work."""
+        return self._add(Fault(request, "answer", times, skip, peer, code, remark, 0.0))
+
+    def delay(self, request: str, seconds: float, *, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+        """Do the work only after this time of the broker's clock."""
+        return self._add(Fault(request, "delay", times, skip, peer, 0, "", seconds))
+
+    def drop(self, request: str, *, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+        """Neither do the work nor answer."""
+        return self._add(Fault(request, "drop", times, skip, peer, 0, "", 0.0))
+
+    def cut(self, request: str, *, after: bool = False, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+        """Close the connection before the work is done; `after`: when it is done, instead of the answer."""
+        return self._add(Fault(request, "cut_after" if after else "cut", times, skip, peer, 0, "", 0.0))
+
+    def clear(self) -> None:
+        """End all faults."""
+        with self._lock:
+            self._faults.clear()
+
+    def count(self, request: str) -> int:
+        """How many requests of this kind came so far."""
+        with self._lock:
+            return self._counts.get(request, 0)
+
+    def move_clock(self, seconds: float) -> None:
+        """Put the broker's clock forward; returns when everything that became due has been done."""
+        loop = self.clock._loop
+        if loop is None or not loop.is_running():
+            self.clock.move(seconds)
+            return
+        self.call(self.clock.move, seconds)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call on the broker's loop and wait for it: the way for tests to look at the broker's state, or change it."""
+
+        async def run() -> Any:
+            return function(*arguments)
+
+        loop = self.clock._loop
+        if loop is None:
+            raise RuntimeError("the broker is not running")
+        return asyncio.run_coroutine_threadsafe(run(), loop).result(10)
+
+    # ---- asked by the doors, on the loop
+
+    def fault(self, request: str, peer: str) -> Fault | None:
+        """What to do with this request, which just came; None: serve it."""
+        with self._lock:
+            self._counts[request] = self._counts.get(request, 0) + 1
+            for fault in self._faults:
+                if fault.request == request and (not fault.peer or fault.peer == peer):
+                    fault.seen += 1
+                    if fault.seen <= fault.skip:
+                        return None
+                    fault.left -= 1
+                    if fault.left <= 0:
+                        self._faults.remove(fault)
+                    return fault
+        return None
+
+    def _add(self, fault: Fault) -> Fault:
+        with self._lock:
+            self._faults.append(fault)
+        return fault

@@ -1,0 +1,149 @@
+"""Owns stored records: append-only logs in wire form, of which slices are written to sockets as they are."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+Buffer = bytes | bytearray | memoryview
+
+SEGMENT = 1 << 20
+
+
+class Segment:
+    """A run of records in one block that never moves or grows, so views of it may live as long as they like."""
+
+    __slots__ = ("_block", "_used", "ends", "first", "view")
+
+    def __init__(self, first: int, capacity: int) -> None:
+        self.first = first
+        self.ends = array("I")
+        self._block = bytearray(capacity)
+        self._used = 0
+        self.view = memoryview(self._block).toreadonly()
+
+    def room(self) -> int:
+        return len(self._block) - self._used
+
+    def append(self, record: Buffer) -> None:
+        end = self._used + len(record)
+        self._block[self._used : end] = record
+        self._used = end
+        self.ends.append(end)
+
+    def start(self, index: int) -> int:
+        return self.ends[index - 1] if index else 0
+
+
+class Log:
+    """The records of one queue or topic, numbered from 0, each with the wall time (ms) at which it was stored.
+
+    >>> log = Log()
+    >>> log.append(b"one", 1000), log.append(b"two", 2000)
+    (0, 1)
+    >>> views, following = log.read(0, 10, 1 << 20)
+    >>> [bytes(view) for view in views], following
+    ([b'onetwo'], 2)
+    """
+
+    __slots__ = ("_capacity", "_firsts", "_kept", "_next", "_segments", "_times", "bytes", "first")
+
+    def __init__(self, capacity: int = SEGMENT) -> None:
+        self._capacity = capacity
+        self._segments: list[Segment] = []
+        self._firsts: list[int] = []
+        self._times = array("q")
+        self._kept = 0  # the number of the record to which _times[0] belongs
+        self._next = 0
+        self.first = 0
+        """The oldest record that still may be read."""
+        self.bytes = 0
+        """How much the records that are kept take."""
+
+    @property
+    def next(self) -> int:
+        """The number that the next record will get."""
+        return self._next
+
+    def __len__(self) -> int:
+        return self._next - self.first
+
+    def append(self, record: Buffer, when: int) -> int:
+        """Store one record; its number."""
+        if not self._segments or self._segments[-1].room() < len(record):
+            # The first segment is small: a broker may have thousands of queues with a handful of messages each.
+            capacity = self._capacity if self._segments else min(self._capacity, 1 << 14)
+            self._segments.append(Segment(self._next, max(capacity, len(record))))
+            self._firsts.append(self._next)
+        self._segments[-1].append(record)
+        self._times.append(when)
+        self.bytes += len(record)
+        self._next += 1
+        return self._next - 1
+
+    def extend(self, records: Sequence[Buffer], when: int) -> int:
+        """Store several; the number of the first."""
+        first = self._next
+        for record in records:
+            self.append(record, when)
+        return first
+
+    def record(self, number: int) -> memoryview:
+        """One record; asking for one that is not there is a bug of the caller."""
+        segment = self._segment(number)
+        index = number - segment.first
+        return segment.view[segment.start(index) : segment.ends[index]]
+
+    def time(self, number: int) -> int:
+        return self._times[number - self._kept]
+
+    def read(self, start: int, count: int, limit: int) -> tuple[list[memoryview], int]:
+        """Up to `count` records and `limit` bytes (one at least) as few contiguous views, and the number after."""
+        views: list[memoryview] = []
+        at, stop = start, min(start + count, self._next)
+        while at < stop:
+            segment = self._segment(at)
+            index = at - segment.first
+            begin = segment.start(index)
+            end = min(stop - segment.first, len(segment.ends))
+            end = max(bisect_right(segment.ends, begin + limit, index, end), index if views else index + 1)
+            if end == index:
+                break
+            views.append(segment.view[begin : segment.ends[end - 1]])
+            limit -= segment.ends[end - 1] - begin
+            at = segment.first + end
+            if end < len(segment.ends):
+                break
+        return views, at
+
+    def size(self, number: int) -> int:
+        segment = self._segment(number)
+        index = number - segment.first
+        return segment.ends[index] - segment.start(index)
+
+    def at_or_after(self, when: int) -> int:
+        """The first record stored at this time or later; the next number if all are older."""
+        return max(self.first, self._kept + bisect_left(self._times, when))
+
+    def at_or_before(self, when: int) -> int:
+        """The last record stored at this time or earlier; the first if all are newer."""
+        return max(self.first, self._kept + bisect_right(self._times, when) - 1)
+
+    def trim(self, first: int) -> None:
+        """Forget what is older than this number, as an expired file would be."""
+        first = min(first, self._next)
+        if first <= self.first:
+            return
+        self.first = first
+        while self._segments and self._segments[0].first + len(self._segments[0].ends) <= first:
+            self.bytes -= self._segments[0].ends[-1]
+            del self._segments[0], self._firsts[0]
+        kept = self._segments[0].first if self._segments else first
+        del self._times[: kept - self._kept]
+        self._kept = kept
+
+    def _segment(self, number: int) -> Segment:
+        if number >= self._firsts[-1]:  # nearly always: readers follow the writer
+            return self._segments[-1]
+        return self._segments[bisect_right(self._firsts, number) - 1]
