@@ -1,0 +1,122 @@
+"""The hand-over of messages to the user, and the futures of messages sent: what runs per message without entering.
+
+A `Mailbox` holds messages, never waiters: `core/mailbox.py` keeps those. Each of its calls is one step that no other
+thread sees half done; callbacks run after that step, on the thread that called.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, final
+
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class Source:
+    """Where messages of a mailbox came from: one consumer in one epoch, with the count of what was taken of it.
+
+    A new epoch is a new `Source`; the old one is given to `Mailbox.clear`.
+    """
+
+    half: int
+    """Taken messages are told in portions of this many; 1 tells each take at once, 0 never tells."""
+
+    def __init__(self, consumer: Any, epoch: int, half: int) -> None: ...
+    @property
+    def consumer(self) -> Any: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def waiting(self) -> int:
+        """Messages of it in the mailbox."""
+
+    @property
+    def untold(self) -> int:
+        """Taken and not yet told."""
+
+    @property
+    def last(self) -> Any:
+        """The message taken last, or None: after it a reader resumes."""
+
+    def collect(self) -> int:
+        """The untold count, which starts again at 0: for the engine, which releases it."""
+
+@disjoint_base
+class Mailbox:
+    """Messages that wait for the user, in the order in which they were put.
+
+    `on_half(source, taken)` is called by `take` and `take_many` when a source's untold count reaches its `half`: it may
+    enter the engine. Inside the engine use `drain`, which never calls it.
+    `opener(sealed, source)` makes the list of messages of what was put by `put_sealed`; it runs on the taking thread.
+    It returns fewer messages than were announced where some are not to be shown, and releases those itself.
+    """
+
+    def __init__(
+        self,
+        on_half: Callable[[Source, int], object] | None = None,
+        opener: Callable[[Any, Source], list[Any]] | None = None,
+    ) -> None: ...
+    def __len__(self) -> int:
+        """Messages that wait; of sealed ones the announced number."""
+
+    def put_many(self, messages: list[Any], source: Source, /) -> int:
+        """Append a list, which belongs to the mailbox from now on; the number of messages that wait then.
+
+        The engine wakes a waiter afterwards; None is no message.
+        """
+
+    def put_sealed(self, sealed: Any, count: int, source: Source, /) -> int:
+        """Append what the opener will turn into at most `count` messages when its turn comes."""
+
+    def take(self) -> Any:
+        """The next message, or None if there is none."""
+
+    def take_many(self, limit: int, /) -> list[Any]:
+        """Up to `limit` messages, from as many puts as needed."""
+
+    def drain(self, limit: int, /) -> list[Any]:
+        """As `take_many` but tells nobody: counts stay untold until somebody collects. Sealed ones are opened."""
+
+    def clear(self, source: Source | None = None, /) -> int:
+        """Drop what waits, of one source or of all; the number dropped. What was taken of it stays untold."""
+
+class Batch(Protocol):
+    """What a `SendFuture` asks of the batch in which its message travels: the slot of that request.
+
+    `done` turns true once, after the outcome was written. The others are asked as follows: `outcome` only when done;
+    `wait` by whoever blocks (under asyncio it raises); `on_done` at any time: it calls `callback(SendFuture(batch,
+    index))` on a callback thread, or in the loop, when done or if it is done already. It keeps the index, not a
+    future, so that no cycle arises.
+    """
+
+    @property
+    def done(self) -> bool: ...
+    def outcome(self, index: int, /) -> Any:
+        """The receipt of message `index`, or the exception (returned, not raised)."""
+
+    def wait(self, timeout: float | None, /) -> bool:
+        """Block until done; False if the time ran out before."""
+
+    def on_done(self, callback: Callable[[SendFuture], object], index: int, /) -> None: ...
+
+@final
+class SendFuture:
+    """The outcome of one message that was submitted: its batch and its index in it, no state of its own.
+
+    Equal to every other future of the same message. Not awaitable; the request ends at its deadline whatever happens
+    here.
+    """
+
+    def __init__(self, batch: Batch, index: int) -> None: ...
+    @property
+    def batch(self) -> Any: ...
+    @property
+    def index(self) -> int: ...
+    def done(self) -> bool: ...
+    def result(self, timeout: float | None = None) -> Any:
+        """The receipt; raises what went wrong, DeadlineError if the outcome is not there within `timeout` seconds."""
+
+    def exception(self, timeout: float | None = None) -> BaseException | None: ...
+    def add_done_callback(self, callback: Callable[[SendFuture], object], /) -> None:
+        """`callback(future)` once, as the batch says where; at once (there) if it is done already."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
