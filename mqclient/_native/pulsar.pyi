@@ -6,7 +6,7 @@ its protocol default where that says the same. Hot commands have hand-made codec
 `mqclient._schema`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, final, overload
 
 from typing_extensions import disjoint_base
@@ -49,27 +49,29 @@ DECRYPTION_ERROR: Final = 4
 
 MAX_MESSAGE: Final = 5242880
 FRAME_PADDING: Final = 10240
+WOULD_BLOCK: Final[int]
+"""What the descriptor calls give when nothing could be moved now (-EAGAIN); also `wait_into` at its timeout."""
+COLUMNS: Final[tuple[str, ...]]
+"""Every column name that `MessageBatch.columns` knows."""
 
 PING_FRAME: Final[bytes]
 PONG_FRAME: Final[bytes]
 
 Event: TypeAlias = tuple[Any, ...]
-Column: TypeAlias = tuple[Buffer | None, Buffer | None, Buffer]
-"""Arrow's buffers of one column: validity bits (None: no nulls), 32-bit offsets (None: fixed width), data."""
+Column: TypeAlias = tuple[Buffer | None, ...]
+"""Arrow's buffers of one column, see `MessageBatch.columns`."""
 
 class Decompress(Protocol):
     """Handed in by the engine (`core/compress.py`); raises ProtocolError for bad bytes or more than `limit` of them.
 
-    `kind` is "lz4-block" (no size in the bytes: `limit` is the exact size), "zlib", "zstd" or "snappy".
+    `kind` is the protocol's number: 1 LZ4 (a block without its size: `limit` is the exact one), 2 ZLIB, 3 ZSTD,
+    4 SNAPPY, or one that we do not know.
     """
 
-    def __call__(self, kind: str, data: memoryview, limit: int, /) -> bytes: ...
+    def __call__(self, kind: int, data: memoryview, limit: int, /) -> bytes: ...
 
 def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
-    """Write what the socket takes without blocking and with the GIL kept; the number of bytes written.
-
-    0 where it would block; OSError where the connection is broken.
-    """
+    """One non-blocking gathering send, the GIL kept: bytes sent (perhaps fewer than given), or -errno."""
 
 @disjoint_base
 class FrameReader:
@@ -82,18 +84,20 @@ class FrameReader:
     @property
     def error(self) -> ProtocolError | None: ...
     @property
-    def buffered(self) -> int:
+    def pending(self) -> int:
         """Bytes of a frame that is not complete."""
 
     def __init__(self, max_frame: int = ..., *, check_crc: bool = True) -> None: ...
     def feed(self, data: Buffer, /) -> list[Event]:
         """The events of all frames that are complete now. After an error: nothing."""
 
-    def receive_into(self, fd: int, /) -> list[Event] | None:
-        """One non-blocking read with the GIL kept, then as `feed`; [] if nothing was there, None at end of stream."""
+    def receive_into(self, fd: int, /) -> tuple[list[Event], int]:
+        """One non-blocking recv straight into the buffer, the GIL kept. The number is the bytes received, 0 at end of
+        stream, or -errno (`WOULD_BLOCK` when there was nothing)."""
 
-    def wait_into(self, fd: int, ms: int, /) -> list[Event] | None:
-        """As `receive_into`, after waiting up to `ms` (-1: for ever) with the GIL released; [] also if interrupted."""
+    def wait_into(self, fd: int, ms: int, /) -> tuple[list[Event], int]:
+        """Wait for readable up to `ms` (-1: for ever) without the GIL, then as `receive_into`; -EINTR after a
+        signal."""
 
 @disjoint_base
 class Entry:
@@ -355,13 +359,13 @@ class MessageBatch:
     @overload
     def __getitem__(self, index: slice, /) -> list[Message]: ...
     def __iter__(self) -> Iterator[Message]: ...
-    def columns(self) -> dict[str, Column]:
-        """Raw columns for Arrow, one row a message, no message made.
+    def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
+        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message, without making a message.
 
-        body (binary, null where null_value), key (string), ordering_key (binary), batch_index (int32), sequence_id,
-        event_time (int64, null where absent); properties (offsets of a map, no data) with properties.key and
-        properties.value (strings). What is the same for all is on `entry`.
-        """
+        Numbers, little-endian (batch_index: int32; sequence_id, published_at, event_time: int64, 0 where absent):
+        (None, data). Text and bytes (body; key, ordering_key: nullable): (validity or None, int32 offsets, data),
+        validity one bit a row, lowest first; a body is null where null_value is set. properties, a map of utf8 to
+        utf8: (None, int32 offsets, int32 key offsets, key data, int32 value offsets, value data)."""
 
 def decode_messages(
     entry: Entry,
@@ -517,9 +521,9 @@ def encode_columns(
     sequence_id: int = -1,
     max_bytes: int = 131072,
 ) -> tuple[bytes, int]:
-    """`(batch payload, next row)` of Arrow columns as `MessageBatch.columns` names them: body, and where there
-    key, ordering_key, event_time, properties with properties.key and properties.value.
+    """`(batch payload, next row)` of Arrow buffers, layout and names as in `MessageBatch.columns`.
 
-    Rows from `start` until `stop` or until `max_bytes` are reached, at least one. ProtocolError if offsets or lengths
-    point outside of their buffers.
+    body is needed, key, ordering_key, event_time (0: left out) and properties may be there. Rows from `start` until
+    `stop` or until `max_bytes` are reached, at least one. With `sequence_id` not -1 the rows get it and those after
+    it. ConfigError if offsets or rows point outside of their buffers. Offsets may begin above 0.
     """
