@@ -11,6 +11,10 @@ MQError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import ClassVar
+
 
 class MQError(Exception):
     """Root of everything that mqclient raises on purpose.
@@ -69,16 +73,28 @@ class ProtocolError(MQError):
 
 
 class RemoteError(MQError):
-    """The broker answered with an error."""
+    """The broker answered with an error; each protocol's `BrokerError` knows what its codes advise."""
+
+    codes: ClassVar[type[IntEnum] | None] = None
+    advice: ClassVar[Mapping[int, tuple[bool, bool]]] = {}
+    """By code: (retriable, refresh_route)."""
 
     def __init__(self, code: int, remark: str = "", *, remote: str | None = None, request: str | None = None) -> None:
-        super().__init__(remark or f"code {code}")
-        self.code = code
+        super().__init__(code, remark)
+        self.code: int = code
         self.remark = remark
         self.remote = remote
         self.request = request
+        self.retriable, self.refresh_route = self.advice.get(code, (False, False))
+
+    @property
+    def name(self) -> str:
+        """The protocol's name of the code; empty if this library does not know it."""
+        return next((known.name for known in self.codes or () if known == self.code), "")
 
     def __str__(self) -> str:
         where = f" from {self.remote}" if self.remote else ""
         what = f" to {self.request}" if self.request else ""
-        return f"code {self.code}{where}{what}: {self.remark}"
+        name = f" {self.name}" if self.name else ""
+        remark = f": {self.remark}" if self.remark else ""
+        return f"code {self.code}{name}{where}{what}{remark}"
