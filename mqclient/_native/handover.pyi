@@ -36,9 +36,6 @@ class Source:
     def last(self) -> Any:
         """The message taken last, or None: after it a reader resumes."""
 
-    def collect(self) -> int:
-        """The untold count, which starts again at 0: for the engine, which releases it."""
-
 @disjoint_base
 class Mailbox:
     """Messages that wait for the user, in the order in which they were put.
@@ -46,13 +43,17 @@ class Mailbox:
     `on_half(source, taken)` is called by `take` and `take_many` when a source's untold count reaches its `half`: it may
     enter the engine. Inside the engine use `drain`, which never calls it.
     `opener(sealed, source)` makes the list of messages of what was put by `put_sealed`; it runs on the taking thread.
-    It returns fewer messages than were announced where some are not to be shown, and releases those itself.
+    It returns fewer messages than were announced where some are not to be shown, and releases those itself. If it
+    raises, the sealed put stays where it was.
+    `wake()` is called by a thread that opened, if another found nothing meanwhile and may have gone to wait.
+    What `on_half` raises is raised by the next call of `take` or `take_many`: no message in hand gets lost.
     """
 
     def __init__(
         self,
         on_half: Callable[[Source, int], object] | None = None,
         opener: Callable[[Any, Source], list[Any]] | None = None,
+        wake: Callable[[], object] | None = None,
     ) -> None: ...
     def __len__(self) -> int:
         """Messages that wait; of sealed ones the announced number."""
@@ -73,10 +74,17 @@ class Mailbox:
         """Up to `limit` messages, from as many puts as needed."""
 
     def drain(self, limit: int, /) -> list[Any]:
-        """As `take_many` but tells nobody: counts stay untold until somebody collects. Sealed ones are opened."""
+        """As `take_many`, but tells nobody (counts stay untold until somebody collects) and opens nothing: it stops
+        in front of what is sealed."""
+
+    def collect(self, source: Source, /) -> int:
+        """The untold count, which starts again at 0: for the engine, which releases it."""
 
     def clear(self, source: Source | None = None, /) -> int:
-        """Drop what waits, of one source or of all; the number dropped. What was taken of it stays untold."""
+        """Drop what waits, of one source or of all; the number dropped, to be released. What was taken stays untold.
+
+        What another thread is opening just now is dropped, too, but counts as taken.
+        """
 
 class Batch(Protocol):
     """What a `SendFuture` asks of the batch in which its message travels: the slot of that request.
