@@ -142,6 +142,7 @@ def encode_pull(
     subscription: str | None = None,
     sub_version: int = 0,
     expression_type: str | None = None,
+    max_bytes: int | None = None,
     broker: str = "",
     code: int = 11,
     extra: Mapping[str, str] | None = None,

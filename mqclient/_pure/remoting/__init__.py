@@ -1,0 +1,48 @@
+"""The pure twin of the remoting codec: frames, headers, messages, batches, columns and ids of RocketMQ."""
+
+from __future__ import annotations
+
+from .batch import BatchBuilder, encode_message
+from .columns import COLUMNS, encode_columns
+from .frames import (
+    MAX_FRAME,
+    WOULD_BLOCK,
+    Frame,
+    FrameReader,
+    encode_frame,
+    encode_pull,
+    encode_send,
+    send_now,
+)
+from .header import JSON, ROCKETMQ
+from .ids import UniqueKeys, offset_id, parse_offset_id, parse_unique_key
+from .messages import MAX_BODIES, Message, MessageBatch, decode_messages, split_batch
+from .properties import decode_properties, encode_properties
+
+__all__ = [
+    "COLUMNS",
+    "JSON",
+    "MAX_BODIES",
+    "MAX_FRAME",
+    "ROCKETMQ",
+    "WOULD_BLOCK",
+    "BatchBuilder",
+    "Frame",
+    "FrameReader",
+    "Message",
+    "MessageBatch",
+    "UniqueKeys",
+    "decode_messages",
+    "decode_properties",
+    "encode_columns",
+    "encode_frame",
+    "encode_message",
+    "encode_properties",
+    "encode_pull",
+    "encode_send",
+    "offset_id",
+    "parse_offset_id",
+    "parse_unique_key",
+    "send_now",
+    "split_batch",
+]

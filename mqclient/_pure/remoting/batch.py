@@ -1,0 +1,117 @@
+"""Messages to bytes: elements of a batch send, and the stored form that brokers answer."""
+
+from __future__ import annotations
+
+import zlib
+from socket import AF_INET, AF_INET6, inet_pton
+from struct import Struct, error, pack
+from typing import TYPE_CHECKING, Final, final
+
+from mqclient.errors import ConfigError
+
+from .header import utf8
+from .properties import checked_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_BEFORE_BODY: Final = Struct(">5i").pack  # size, magic, crc, flag, body size
+_SIZE: Final = Struct(">h").pack
+
+
+def element(body: bytes, properties: bytes, flag: int) -> bytes:
+    """One element of a batch body; its magic and crc are 0, the broker makes its own."""
+    size = 22 + len(body) + len(properties)
+    return b"".join((_BEFORE_BODY(size, 0, 0, flag, len(body)), body, _SIZE(len(checked_size(properties))), properties))
+
+
+@final
+class BatchBuilder:
+    """Gathers messages into the body of a batch send."""
+
+    __slots__ = ("_parts", "_size")
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def count(self) -> int:
+        return len(self._parts)
+
+    def add(self, body: Buffer, properties: Buffer = b"", flag: int = 0) -> int:
+        """Append one; gives the size so far."""
+        if not -(2**31) <= flag < 2**31:
+            raise ConfigError(f"flag {flag} is no 32-bit integer")
+        part = element(as_bytes(body), as_bytes(properties), flag)
+        self._parts.append(part)
+        self._size += len(part)
+        return self._size
+
+    def seal(self) -> bytes:
+        """The body; the builder is empty again."""
+        body = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return body
+
+
+def as_bytes(data: Buffer) -> bytes:
+    """Bytes of anything bytes-like; an int or a str is none."""
+    return data if isinstance(data, bytes) else bytes(memoryview(data))
+
+
+def encode_message(
+    body: Buffer,
+    topic: str,
+    *,
+    properties: Buffer = b"",
+    queue_id: int = 0,
+    flag: int = 0,
+    offset: int = 0,
+    physical_offset: int = 0,
+    sys_flag: int = 0,
+    born_at: int = 0,
+    born_host: tuple[str, int] = ("127.0.0.1", 0),
+    stored_at: int = 0,
+    store_host: tuple[str, int] = ("127.0.0.1", 0),
+    attempts: int = 0,
+    prepared_transaction_offset: int = 0,
+) -> bytes:
+    """A message as a broker stores and answers it."""
+    content, text, name = as_bytes(body), checked_size(as_bytes(properties)), utf8(topic)
+    born, store = _host(born_host), _host(store_host)
+    sys_flag = sys_flag & ~0x30 | (len(born) > 8) << 4 | (len(store) > 8) << 5
+    magic = -626843477 if len(name) > 127 else -626843481
+    try:
+        head = b"".join(
+            (
+                pack(">iiii", magic, zlib.crc32(content) & 0x7FFFFFFF, queue_id, flag),
+                pack(">qqiq", offset, physical_offset, sys_flag, born_at),
+                born,
+                pack(">q", stored_at),
+                store,
+                pack(">iqi", attempts, prepared_transaction_offset, len(content)),
+            )
+        )
+        name = pack(">h" if len(name) > 127 else ">B", len(name)) + name
+    except error as cause:
+        raise ConfigError(f"a number or the topic does not fit its field: {cause}") from cause
+    tail = name + _SIZE(len(text)) + text
+    return pack(">i", 4 + len(head) + len(content) + len(tail)) + head + content + tail
+
+
+def _host(host: tuple[str, int]) -> bytes:
+    ip, port = host
+    return address(ip) + pack(">i", port)
+
+
+def address(ip: str) -> bytes:
+    """4 or 16 bytes; ConfigError if the text is no IP address."""
+    try:
+        return inet_pton(AF_INET6 if ":" in ip else AF_INET, ip)
+    except OSError:
+        raise ConfigError(f"{ip!r} is no IP address") from None

@@ -1,0 +1,50 @@
+"""The checked cursor: every read of bytes from a peer goes through it, and none goes beyond its end."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from mqclient.errors import ProtocolError
+
+_I16: Final = Struct(">h").unpack_from
+_I32: Final = Struct(">i").unpack_from
+_I64: Final = Struct(">q").unpack_from
+
+
+class Cursor:
+    """Reads big-endian numbers and byte runs from `data`, from `at` up to `end`."""
+
+    __slots__ = ("at", "data", "end")
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self.data = data
+        self.at = at
+        self.end = end
+
+    def skip(self, size: int) -> int:
+        """Step over `size` bytes; gives where they begin."""
+        at = self.at
+        if not 0 <= size <= self.end - at:
+            raise ProtocolError(f"{size} bytes wanted at {at}, {self.end - at} are left")
+        self.at = at + size
+        return at
+
+    def take(self, size: int) -> bytes:
+        at = self.skip(size)
+        return self.data[at : self.at]
+
+    def u8(self) -> int:
+        return self.data[self.skip(1)]
+
+    def i16(self) -> int:
+        number: int = _I16(self.data, self.skip(2))[0]
+        return number
+
+    def i32(self) -> int:
+        number: int = _I32(self.data, self.skip(4))[0]
+        return number
+
+    def i64(self) -> int:
+        number: int = _I64(self.data, self.skip(8))[0]
+        return number
