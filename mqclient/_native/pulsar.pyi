@@ -408,14 +408,17 @@ def encode_message(
     stored: Buffer,
     /,
     *,
-    partition: int = -1,
+    partition: int | None = None,
     redelivery_count: int = 0,
     ack_set: Sequence[int] | None = None,
     consumer_epoch: int | None = None,
     broker_timestamp: int | None = None,
     broker_index: int | None = None,
 ) -> bytes:
-    """MESSAGE around `stored` as it is; broker entry metadata in front if one of its two fields is given."""
+    """MESSAGE around `stored` as it is; broker entry metadata in front if one of its two fields is given.
+
+    Brokers write the partition always, -1 where the topic is none.
+    """
 
 def encode_receipt(
     producer_id: int, sequence_id: int, ledger: int, entry: int, /, highest_sequence_id: int = -1

@@ -1,0 +1,102 @@
+"""Owns the payload of a batch: single-message metadata and bodies, one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mqclient._pure.pulsar.wire import Buffer, data, number, u32
+
+
+def single(
+    body: Buffer | None,
+    key: Buffer | None,
+    properties: Iterable[tuple[Buffer, Buffer]],
+    event_time: int,
+    ordering_key: Buffer | None,
+    sequence_id: int,
+    key_b64: bool,
+    null_key: bool,
+) -> bytes:
+    """One message of a batch: size of its metadata, metadata, body."""
+    parts = [data(1, data(1, name) + data(2, value)) for name, value in properties]
+    if key is not None:
+        parts.append(data(2, key))
+    parts.append(number(3, 0 if body is None else len(body)))
+    if event_time:
+        parts.append(number(5, event_time))
+    if key_b64:
+        parts.append(number(6, 1))
+    if ordering_key is not None:
+        parts.append(data(7, ordering_key))
+    if sequence_id != -1:
+        parts.append(number(8, sequence_id))
+    if body is None:
+        parts.append(number(9, 1))
+    if null_key:
+        parts.append(number(10, 1))
+    metadata = b"".join(parts)
+    return b"".join((u32.pack(len(metadata)), metadata, b"" if body is None else body))
+
+
+class BatchBuilder:
+    """The payload of one batch, message by message; used anew after `seal`."""
+
+    __slots__ = ("_max_bytes", "_max_messages", "_parts", "size")
+
+    def __init__(self, max_messages: int = 1000, max_bytes: int = 131072) -> None:
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    @property
+    def count(self) -> int:
+        return len(self._parts)
+
+    def add(
+        self,
+        body: Buffer | None,
+        key: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_time: int = 0,
+        ordering_key: bytes | None = None,
+        sequence_id: int = -1,
+        key_b64: bool = False,
+        null_key: bool = False,
+    ) -> int:
+        """Append one message; the size after it."""
+        pairs = [(name.encode(), value.encode()) for name, value in properties.items()] if properties else ()
+        wire_key = None if key is None else key.encode()
+        part = single(body, wire_key, pairs, event_time, ordering_key, sequence_id, key_b64, null_key)
+        self._parts.append(part)
+        self.size += len(part)
+        return self.size
+
+    def add_many(self, items: Sequence[Any], start: int = 0, sequence_id: int = -1) -> int:
+        """Append from `start` until a limit; the index of the first that was not taken."""
+        for place in range(start, len(items)):
+            item = items[place]
+            own = sequence_id if sequence_id == -1 else sequence_id + place - start
+            arguments = list(item) if isinstance(item, tuple) else [item]
+            if len(arguments) < 6:
+                arguments += [None, None, 0, None][len(arguments) - 1 :]
+                arguments.append(own)
+            elif arguments[5] == -1:
+                arguments[5] = own
+            before = self.size
+            if self._parts and (len(self._parts) >= self._max_messages or before >= self._max_bytes):
+                return place
+            self.add(*arguments)
+            if len(self._parts) > 1 and self.size > self._max_bytes:
+                self.size = before
+                self._parts.pop()
+                return place
+        return max(start, len(items))
+
+    def seal(self) -> tuple[bytes, int]:
+        """`(payload, count)`; the builder is empty again."""
+        sealed = b"".join(self._parts), len(self._parts)
+        self._parts = []
+        self.size = 0
+        return sealed
