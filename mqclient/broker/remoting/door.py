@@ -1,0 +1,95 @@
+"""Owns RocketMQ's front door: the name server's port and one port per broker, each with its table of requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mqclient.broker.remoting import locks, membership, offsets, pull, relay, reset, retry, routes, send, topics
+from mqclient.broker.remoting.server import Handler, Peer, Server
+from mqclient.broker.remoting.state import Broker, Cluster
+
+if TYPE_CHECKING:
+    from mqclient.broker.broker import House
+
+SWITCHES = {"server_side_reset": "useServerSideResetOffset"}
+"""Settings with a name of our own, and the broker option that each is."""
+
+
+class Service:
+    """One broker: its state, the families of requests over it, and its port."""
+
+    def __init__(self, house: House, broker: Broker) -> None:
+        self.broker = broker
+        self.offsets = offsets.Offsets(broker)
+        self.members = membership.Members(broker)
+        self.locks = locks.Locks(broker)
+        self.retries = retry.Retries(broker, self.locks)
+        self.pulls = pull.Pulls(broker, self.members, self.offsets)
+        self.resets = reset.Resets(broker, self.members, self.offsets)
+        self.relays = relay.Relays(self.members)
+        self.server = Server(house, self._table(), self._lost)
+
+    def _table(self) -> Mapping[int, Handler]:
+        return {
+            **topics.table(self.broker),
+            **send.table(self.broker, self.retries),
+            **pull.table(self.pulls),
+            **offsets.table(self.offsets),
+            **membership.table(self.members),
+            **locks.table(self.locks),
+            **retry.table(self.retries),
+            **reset.table(self.resets),
+            **relay.table(self.relays),
+        }
+
+    def _lost(self, peer: Peer) -> None:
+        for lost in self.broker.on_lost:
+            lost(peer)
+
+    async def start(self, host: str) -> None:
+        await self.server.start(host)
+        self.broker.host = (self.server.host, self.server.port)
+        self.broker.soon = asyncio.get_running_loop().call_soon
+        self.members.start()
+
+
+class RemotingDoor:
+    """The name server and its brokers."""
+
+    def __init__(self, house: House) -> None:
+        self.cluster = Cluster(house)
+        for broker in self.cluster.brokers:
+            broker.config.update(_options(house.settings))
+        self.name_server = Server(house, routes.table(self.cluster), lambda peer: None)
+        self.services = [Service(house, broker) for broker in self.cluster.brokers]
+
+    def addresses(self) -> dict[str, str]:
+        if not self.name_server.port:
+            return {}
+        brokers = {service.broker.name: service.server.address for service in self.services}
+        return {"name_server": self.name_server.address, **brokers}
+
+    async def start(self, host: str) -> None:
+        for service in self.services:
+            await service.start(host)
+        await self.name_server.start(host)
+
+    async def stop(self) -> None:
+        await self.name_server.stop()
+        for service in self.services:
+            await service.server.stop()
+
+
+def make(house: House) -> RemotingDoor:
+    return RemotingDoor(house)
+
+
+def _options(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as a broker's options: text, booleans as in properties files."""
+    options = {}
+    for name, value in settings.items():
+        if name != "mqcloud_patch":
+            options[SWITCHES.get(name, name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return options

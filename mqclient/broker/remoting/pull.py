@@ -1,0 +1,210 @@
+"""Owns pulling: upstream's checks in upstream's order, the tag filter, and pulls held until something arrives.
+
+| code | request | answered |
+|---|---|---|
+| 11 | PULL_MESSAGE | stored messages as they are, or 19, 20, 21 with where to go on |
+| 361 | LITE_PULL_MESSAGE | the same |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqclient.broker.control import Alarm
+from mqclient.broker.remoting.membership import Members
+from mqclient.broker.remoting.offsets import Offsets
+from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
+from mqclient.broker.remoting.state import READ, Broker, Queue
+from mqclient.rocketmq.codes import Request, Response
+
+COMMIT: Final = 1
+SUSPEND: Final = 2
+SUBSCRIPTION: Final = 4
+SCAN_ENTRY: Final = 20
+SCAN_BYTES: Final = 16000
+FORBIDDEN_BROKER: Final = "1"
+FORBIDDEN_GROUP: Final = "2"
+FORBIDDEN_TOPIC: Final = "3"
+FORBIDDEN_BROADCAST: Final = "4"
+
+
+def table(pulls: Pulls) -> Mapping[int, Handler]:
+    return {Request.PULL_MESSAGE: pulls.pull, Request.LITE_PULL_MESSAGE: pulls.pull}
+
+
+@dataclass(slots=True)
+class Pull:
+    """One request, read."""
+
+    ask: Ask
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+    count: int
+    sys_flag: int
+
+    @classmethod
+    def of(cls, ask: Ask) -> Pull:
+        return cls(
+            ask,
+            ask.text("consumerGroup"),
+            ask.text("topic"),
+            ask.number("queueId"),
+            ask.number("queueOffset"),
+            ask.number("maxMsgNums"),
+            ask.number("sysFlag"),
+        )
+
+
+class Pulls:
+    """Serves pulls, or holds them until the queue gets something or their suspension runs out."""
+
+    def __init__(self, broker: Broker, members: Members, offsets: Offsets) -> None:
+        self._broker = broker
+        self._members = members
+        self._offsets = offsets
+
+    def pull(self, ask: Ask) -> Reply | None:
+        pull = Pull.of(ask)
+        reply, queue, wanted = self._serve(pull)
+        if pull.sys_flag & COMMIT:
+            self._offsets.commit(pull.group, pull.topic, pull.queue_id, ask.number("commitOffset"))
+        held = reply.code == Response.PULL_NOT_FOUND and pull.sys_flag & SUSPEND
+        if held and queue is not None and self._broker.setting("longPollingEnable"):
+            self._hold(pull, queue, wanted, ask.number("suspendTimeoutMillis") / 1000)
+            return None
+        return reply
+
+    def _hold(self, pull: Pull, queue: Queue, wanted: frozenset[int], seconds: float) -> None:
+        """Keep it until a message comes that its filter wants. Woken, it is served without holding it again."""
+        alarm: Alarm
+
+        def wake() -> None:
+            if not pull.ask.peer.open:
+                alarm.cancel()
+            elif wanted and not any(queue.tag(offset) in wanted for offset in range(pull.offset, queue.log.next)):
+                queue.waiting.append(wake)
+            else:
+                finish()
+
+        def finish() -> None:
+            if done:  # woken and out of time in one turn
+                return
+            done.append(True)
+            alarm.cancel()
+            if wake in queue.waiting:
+                queue.waiting.remove(wake)
+            try:
+                pull.ask.answer(self._serve(pull)[0])
+            except Refused as refused:
+                pull.ask.answer(refused.reply)
+
+        done: list[bool] = []
+        queue.waiting.append(wake)
+        alarm = self._broker.house.clock.after(seconds, finish)
+
+    def _serve(self, pull: Pull) -> tuple[Reply, Queue | None, frozenset[int]]:
+        """The answer, the queue it is about, and the tag codes that the filter wants (none: everything)."""
+        self._check_permissions(pull)
+        wanted = self._wanted(pull)
+        key = (pull.group, pull.topic, pull.queue_id)
+        queue = self._broker.topic(pull.topic).queue(pull.queue_id)
+        reset = self._offsets.resets.pop(key, None)
+        if reset is not None:
+            return self._reply(queue, Response.PULL_OFFSET_MOVED, "OFFSET_RESET", reset), None, wanted
+        return self._read(queue, pull.offset, pull.count, wanted), queue, wanted
+
+    def _check_permissions(self, pull: Pull) -> None:
+        if not self._broker.number("brokerPermission") & READ:
+            remark = f"the broker[{self._broker.host[0]}] pulling message is forbidden"
+            raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_BROKER)
+        if not self._broker.group(pull.group).consume_enable:
+            remark = f"subscription group no permission, {pull.group}"
+            raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_GROUP)
+        topic = self._broker.topic(pull.topic)
+        if not topic.perm & READ:
+            remark = f"the topic[{pull.topic}] pulling message is forbidden"
+            raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_TOPIC)
+        if not 0 <= pull.queue_id < topic.read_queues:
+            remark = f"queueId[{pull.queue_id}] is illegal, topic:[{pull.topic}] topicConfig.readQueueNums:"
+            remark += f"[{topic.read_queues}] consumer:[/{pull.ask.peer.address}]"
+            raise Refused(Response.INVALID_PARAMETER, remark)
+
+    def _wanted(self, pull: Pull) -> frozenset[int]:
+        if pull.sys_flag & SUBSCRIPTION:
+            self._check_type(pull.ask.text("expressionType", "TAG"))
+            return self._codes_of(pull.ask.text("subscription", "*"))
+        group = self._members.consumers.get(pull.group)
+        broadcasting = group is not None and group.model == "BROADCASTING"
+        if broadcasting and not self._broker.group(pull.group).broadcast_enable:
+            remark = f"the consumer group[{pull.group}] can not consume by broadcast way"
+            raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_BROADCAST)
+        subscription = self._members.check_version(pull.group, pull.topic, pull.ask.number("subVersion"))
+        self._check_type(subscription.get("expressionType") or "TAG")
+        if subscription.get("subString") == "*":
+            return frozenset()
+        return frozenset(int(code) for code in subscription.get("codeSet") or ())
+
+    def _check_type(self, expression_type: str) -> None:
+        if expression_type != "TAG":
+            remark = f"The broker does not support consumer to filter message by {expression_type}"
+            raise Refused(Response.SYSTEM_ERROR, remark)
+
+    def _codes_of(self, expression: str) -> frozenset[int]:
+        if not expression or expression == "*":
+            return frozenset()
+        tags = [tag.strip() for tag in expression.split("||") if tag.strip()]
+        if not tags:
+            raise Refused(Response.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+        return frozenset(self._broker.house.impl.digest.java_string_hash(tag) for tag in tags)
+
+    def _read(self, queue: Queue, offset: int, count: int, wanted: frozenset[int]) -> Reply:
+        first, end = queue.log.first, queue.log.next
+        if end == 0:
+            code = Response.PULL_OFFSET_MOVED if offset else Response.PULL_NOT_FOUND
+            return self._reply(queue, code, "NO_MESSAGE_IN_QUEUE", 0)
+        if offset < first:
+            return self._reply(queue, Response.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", first)
+        if offset == end:
+            return self._reply(queue, Response.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", offset)
+        if offset > end:
+            return self._reply(queue, Response.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", end)
+        count = max(1, min(count, self._broker.number("maxTransferCountOnMessageInMemory")))
+        limit = self._broker.number("maxTransferBytesOnMessageInMemory")
+        if not wanted:
+            views, following = queue.log.read(offset, count, limit)
+        else:
+            views, following = self._filtered(queue, offset, count, limit, wanted)
+        if not views:
+            return self._reply(queue, Response.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", following)
+        return self._reply(queue, Response.SUCCESS, "FOUND", following, views)
+
+    def _filtered(
+        self, queue: Queue, offset: int, count: int, limit: int, wanted: frozenset[int]
+    ) -> tuple[list[memoryview], int]:
+        """Single records whose tag code is wanted; a scan looks at a limited number of entries, as upstream's."""
+        views: list[memoryview] = []
+        stop = min(queue.log.next, offset + max(SCAN_BYTES, count * SCAN_ENTRY) // SCAN_ENTRY)
+        while offset < stop and len(views) < count and (limit > 0 or not views):
+            if queue.tag(offset) in wanted:
+                record = queue.log.record(offset)
+                if views and len(record) > limit:
+                    break
+                limit -= len(record)
+                views.append(record)
+            offset += 1
+        return views, offset
+
+    def _reply(self, queue: Queue, code: int, status: str, following: int, views: Any = b"") -> Reply:
+        fields = {
+            "groupSysFlag": "0",
+            "maxOffset": str(queue.log.next),
+            "minOffset": str(queue.log.first),
+            "nextBeginOffset": str(following),
+            "suggestWhichBrokerId": "0",
+            "topicSysFlag": "0",
+        }
+        return Reply(code, status, fields, views)

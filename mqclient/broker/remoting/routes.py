@@ -1,0 +1,71 @@
+"""Owns the name server's requests: routes, the cluster's brokers, the list of topics.
+
+| code | request | answered |
+|---|---|---|
+| 105 | GET_ROUTEINFO_BY_TOPIC | the brokers that have the topic, with their queues |
+| 106 | GET_BROKER_CLUSTER_INFO | all brokers |
+| 206 | GET_ALL_TOPIC_LIST_FROM_NAMESERVER | all topics |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
+from mqclient.broker.remoting.state import CLUSTER_NAME, HELP, Cluster
+from mqclient.rocketmq.codes import Request, Response
+from mqclient.rocketmq.remoting.bodies import write_body
+
+STANDARD_JSON = 401
+"""Clients from this version on get the route with quoted keys."""
+
+
+def table(cluster: Cluster) -> Mapping[int, Handler]:
+    routes = Routes(cluster)
+    return {
+        Request.GET_ROUTEINFO_BY_TOPIC: routes.route,
+        Request.GET_BROKER_CLUSTER_INFO: routes.cluster_info,
+        Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: routes.topics,
+    }
+
+
+class Routes:
+    """What a name server answers; it looks at the brokers instead of being told by them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def route(self, ask: Ask) -> Reply:
+        name = ask.text("topic")
+        brokers = [broker for broker in self._cluster.brokers if name in broker.topics]
+        if not brokers or (name == "TBW102" and not brokers[0].setting("autoCreateTopicEnable")):
+            raise Refused(Response.TOPIC_NOT_EXIST, f"No topic route info in name server for the topic: {name}\n{HELP}")
+        datas = [self._cluster.broker_data(broker) for broker in brokers]
+        if ask.frame.version >= STANDARD_JSON or ask.flag("acceptStandardJsonOnly"):
+            for data in datas:
+                data["brokerAddrs"] = {str(key): address for key, address in data["brokerAddrs"].items()}
+        body = {
+            "brokerDatas": datas,
+            "filterServerTable": {},
+            "queueDatas": [self._queue_data(broker.name, broker.topics[name]) for broker in brokers],
+        }
+        return Reply(body=write_body(body))
+
+    def cluster_info(self, ask: Ask) -> Reply:
+        brokers = {broker.name: self._cluster.broker_data(broker) for broker in self._cluster.brokers}
+        return Reply(body=write_body({"brokerAddrTable": brokers, "clusterAddrTable": {CLUSTER_NAME: sorted(brokers)}}))
+
+    def topics(self, ask: Ask) -> Reply:
+        names = sorted({name for broker in self._cluster.brokers for name in broker.topics})
+        return Reply(body=write_body({"topicList": names}))
+
+    @staticmethod
+    def _queue_data(broker: str, topic: Any) -> dict[str, Any]:
+        return {
+            "brokerName": broker,
+            "perm": topic.perm,
+            "readQueueNums": topic.read_queues,
+            "topicSysFlag": topic.sys_flag,
+            "writeQueueNums": topic.write_queues,
+        }

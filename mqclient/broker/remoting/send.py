@@ -1,0 +1,173 @@
+"""Owns sending: one message, a batch, with topics made on first use.
+
+| code | request | answered |
+|---|---|---|
+| 10 | SEND_MESSAGE | long field names |
+| 310 | SEND_MESSAGE_V2 | short field names |
+| 320 | SEND_BATCH_MESSAGE | short field names; the field `batch` decides, not the code |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqclient.broker.remoting.retry import Retries
+from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
+from mqclient.broker.remoting.state import INHERIT, WRITE, Broker, Incoming, Stored, Topic
+from mqclient.broker.remoting.topics import check_name
+from mqclient.rocketmq.codes import Request, Response
+from mqclient.rocketmq.model import DLQ_PREFIX, FORBIDDEN_TOPICS, RETRY_PREFIX
+
+SHORT = {
+    "producerGroup": "a",
+    "topic": "b",
+    "defaultTopic": "c",
+    "defaultTopicQueueNums": "d",
+    "queueId": "e",
+    "sysFlag": "f",
+    "bornTimestamp": "g",
+    "flag": "h",
+    "properties": "i",
+    "reconsumeTimes": "j",
+    "unitMode": "k",
+    "maxReconsumeTimes": "l",
+    "batch": "m",
+}
+LONG = {name: name for name in SHORT}
+MAX_PROPERTIES = 32767
+
+
+def table(broker: Broker, retries: Retries) -> Mapping[int, Handler]:
+    sends = Sends(broker, retries)
+    return {
+        Request.SEND_MESSAGE: lambda ask: sends.send(ask, LONG),
+        Request.SEND_MESSAGE_V2: lambda ask: sends.send(ask, SHORT),
+        Request.SEND_BATCH_MESSAGE: lambda ask: sends.send(ask, SHORT),
+    }
+
+
+class Sends:
+    """Checks a send in upstream's order, stores it, and tells where it lies."""
+
+    def __init__(self, broker: Broker, retries: Retries) -> None:
+        self._broker = broker
+        self._retries = retries
+        self._remoting = broker.house.impl.remoting
+        random = broker.house.random
+        self._keys = self._remoting.UniqueKeys(bytes((127, 0, 0, 1)), random.getrandbits(16), random.getrandbits(32))
+
+    def send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
+        topic = self._topic(ask, names)
+        queue_id = ask.number(names["queueId"])
+        queues = max(topic.write_queues, topic.read_queues)
+        if queue_id >= queues:
+            remark = f"request queueId[{queue_id}] is illegal, topic:[{topic.name}] topicConfig.readQueueNums:"
+            remark += f"[{topic.read_queues}] producer:[/{ask.peer.address}]"
+            raise Refused(Response.INVALID_PARAMETER, remark)
+        if queue_id < 0:
+            queue_id = self._broker.house.random.randrange(topic.write_queues)
+        incoming = Incoming(
+            topic.name,
+            queue_id,
+            ask.body,
+            ask.text(names["properties"], "").encode(),
+            flag=ask.number(names["flag"]),
+            sys_flag=ask.number(names["sysFlag"]),
+            born_at=ask.number(names["bornTimestamp"]),
+            born_host=ask.peer.host,
+            attempts=ask.number(names["reconsumeTimes"], 0),
+        )
+        self._check(incoming)
+        if ask.flag(names["batch"]):
+            return self._batch(incoming)
+        if topic.name.startswith(RETRY_PREFIX):
+            limit = ask.number(names["maxReconsumeTimes"], -1)
+            incoming = self._retries.direct(incoming, topic.name[len(RETRY_PREFIX) :], limit)
+        return self._single(incoming)
+
+    def _topic(self, ask: Ask, names: Mapping[str, str]) -> Topic:
+        name = ask.text(names["topic"])
+        check_name(name, 255 if name.startswith((RETRY_PREFIX, DLQ_PREFIX)) else 127)
+        if name in FORBIDDEN_TOPICS:
+            raise Refused(Response.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
+        topic = self._broker.topics.get(name) or self._create(ask, names, name)
+        if not topic.perm & WRITE:
+            raise Refused(Response.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
+        return topic
+
+    def _create(self, ask: Ask, names: Mapping[str, str], name: str) -> Topic:
+        """A topic made by the first message to it, after the model that the producer names."""
+        model = self._broker.topics.get(ask.text(names["defaultTopic"]))
+        if model and model.perm & INHERIT and self._broker.setting("autoCreateTopicEnable"):
+            queues = min(ask.number(names["defaultTopicQueueNums"]), model.write_queues)
+            return self._broker.make_topic(name, queues, model.perm & ~INHERIT)
+        if name.startswith(RETRY_PREFIX):
+            return self._broker.make_topic(name, 1)
+        return self._broker.topic(name)
+
+    def _check(self, incoming: Incoming) -> None:
+        if not incoming.body:
+            raise Refused(Response.SYSTEM_ERROR, "java.lang.NullPointerException: the body is missing")
+        limit = self._broker.number("maxMessageSize")
+        if len(incoming.body) > limit:
+            remark = f"message illegal, message body length {len(incoming.body)} is beyond {limit}"
+            raise Refused(Response.MESSAGE_ILLEGAL, remark)
+        if len(incoming.properties) > MAX_PROPERTIES:
+            raise Refused(Response.MESSAGE_ILLEGAL, "message illegal, the properties are too long")
+
+    def _single(self, incoming: Incoming) -> Reply:
+        unique = _unique_key(incoming.properties)
+        if unique is None:
+            unique = self._keys.next(self._broker.house.clock.wall_ms())
+            incoming.properties = _with(incoming.properties, b"UNIQ_KEY", unique.encode())
+        incoming.properties = _with(incoming.properties, b"CLUSTER", self._broker.config["brokerClusterName"].encode())
+        stored = self._broker.store(incoming)
+        return self._reply([stored], unique)
+
+    def _batch(self, incoming: Incoming) -> Reply:
+        if incoming.topic.startswith(RETRY_PREFIX):
+            raise Refused(Response.MESSAGE_ILLEGAL, "batch request does not support retry group")
+        places = []
+        for flag, body, properties in self._remoting.split_batch(incoming.body):
+            element = Incoming(
+                incoming.topic,
+                incoming.queue_id,
+                body,
+                properties,
+                flag=flag,
+                sys_flag=incoming.sys_flag,
+                born_at=incoming.born_at,
+                born_host=incoming.born_host,
+            )
+            places.append(self._broker.store(element))
+        if not places:
+            raise Refused(Response.MESSAGE_ILLEGAL, "message illegal, the batch is empty")
+        return self._reply(places, _unique_key(incoming.properties))
+
+    def _reply(self, places: list[Stored], unique: str | None) -> Reply:
+        host, port = self._broker.host
+        ids = ",".join(self._remoting.offset_id(host, port, place.physical_offset) for place in places)
+        fields = {
+            "MSG_REGION": "DefaultRegion",
+            "TRACE_ON": "true",
+            "msgId": ids,
+            "queueId": str(places[0].queue_id),
+            "queueOffset": str(places[0].offset),
+        }
+        if unique is not None:
+            fields["transactionId"] = unique
+        return Reply(fields=fields)
+
+
+def _unique_key(properties: bytes) -> str | None:
+    at = properties.find(b"UNIQ_KEY\x01")
+    if at < 0 or (at and properties[at - 1] != 2):
+        return None
+    end = properties.find(b"\x02", at)
+    return properties[at + 9 : end if end >= 0 else None].decode("utf-8", "replace")
+
+
+def _with(properties: bytes, name: bytes, value: bytes) -> bytes:
+    """The text with one entry more; releases around 5.0 leave out the last separator."""
+    joint = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+    return b"".join((properties, joint, name, b"\x01", value, b"\x02"))

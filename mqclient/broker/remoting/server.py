@@ -1,0 +1,279 @@
+"""Owns the connections of one RocketMQ port: frames in, a table of handlers, answers and pushes out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mqclient.errors import MQError
+from mqclient.rocketmq.codes import Request, Response
+
+if TYPE_CHECKING:
+    from mqclient.broker.broker import House
+    from mqclient.broker.control import Alarm, Fault
+
+LOG = logging.getLogger("mqclient.broker")
+
+VERSION: Final = 513
+"""The ordinal of 5.5.0: what clients learn from heartbeat answers."""
+RESPONSE: Final = 1
+ONEWAY: Final = 2
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Reply(NamedTuple):
+    """How a request is answered."""
+
+    code: int = Response.SUCCESS
+    remark: str | None = None
+    fields: Mapping[str, str] = {}
+    body: Buffer | Sequence[Buffer] = b""
+
+
+class Refused(Exception):
+    """Raised by a handler to answer with an error."""
+
+    def __init__(self, code: int, remark: str, **fields: str) -> None:
+        super().__init__(remark)
+        self.reply = Reply(code, remark, fields)
+
+
+class Ask:
+    """One request: its frame, who sent it, and readers of its fields."""
+
+    __slots__ = ("frame", "peer")
+
+    def __init__(self, frame: Any, peer: Peer) -> None:
+        self.frame = frame
+        self.peer = peer
+
+    @property
+    def body(self) -> bytes:
+        body: bytes = self.frame.body
+        return body
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value: str | None = self.frame.field(name, default)
+        if value is None:
+            raise Refused(Response.SYSTEM_ERROR, f"the field {name} is missing")
+        return value
+
+    def number(self, name: str, default: int | None = None) -> int:
+        value = self.frame.field(name)
+        if value is None and default is not None:
+            return default
+        try:
+            return int(self.text(name))
+        except ValueError:
+            raise Refused(Response.SYSTEM_ERROR, f'For input string: "{value}"') from None
+
+    def flag(self, name: str) -> bool:
+        return bool(self.frame.field(name, "").lower() == "true")
+
+    def answer(self, reply: Reply) -> None:
+        """For handlers that held the request; a oneway one is never answered."""
+        if not self.frame.is_oneway:
+            self.peer.answer(self.frame, reply)
+
+
+Handler = Callable[[Ask], Reply | None]
+"""None: it answers later, or never."""
+
+
+class Peer(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._reader = server.house.impl.remoting.FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._out: list[Buffer] = []
+        self._opaque = count()
+        self._asked: dict[int, tuple[Callable[[Any], None], Alarm]] = {}
+        self.address = ""
+        self.language = "JAVA"
+        self.version = 0
+
+    @property
+    def host(self) -> tuple[str, int]:
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]"), int(port or 0)
+
+    @property
+    def open(self) -> bool:
+        return self._transport is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        host, port = transport.get_extra_info("peername")[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._server.peers.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._server.peers.discard(self)
+        asked, self._asked = self._asked, {}
+        for heard, alarm in asked.values():
+            alarm.cancel()
+            heard(None)
+        self._server.on_lost(self)
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._reader.feed(data):
+            if frame.is_response:
+                self._heard(frame)
+            else:
+                self._server.serve(Ask(frame, self))
+        self._flush()
+        if self._reader.error is not None:
+            LOG.warning("%s: closed after bad bytes: %s", self.address, self._reader.error)
+            self.close()
+
+    def answer(self, frame: Any, reply: Reply) -> None:
+        self._write(
+            self._server.house.impl.remoting.encode_frame(
+                int(reply.code),
+                frame.opaque,
+                flag=RESPONSE,
+                fields=reply.fields,
+                body=reply.body,
+                remark=reply.remark,
+                language="JAVA",
+                version=VERSION,
+            )
+        )
+
+    def pass_on(self, frame: Any, answered: Any) -> None:
+        """Give the answer that somebody else made: code, remark, fields and body as they are."""
+        self.answer(frame, Reply(answered.code, answered.remark, answered.fields, answered.body))
+
+    def push(self, code: int, fields: Mapping[str, str], body: bytes = b"") -> None:
+        """Ask the client for something without wanting an answer."""
+        self._ask(code, fields, body, ONEWAY)
+
+    def ask(
+        self, code: int, fields: Mapping[str, str], body: bytes, seconds: float, heard: Callable[[Any], None]
+    ) -> None:
+        """Ask the client; `heard(frame)`, or None if it did not answer in time."""
+        opaque = self._ask(code, fields, body, 0)
+        alarm = self._server.house.clock.after(seconds, lambda: self._unheard(opaque))
+        self._asked[opaque] = (heard, alarm)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+
+    def cut(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _ask(self, code: int, fields: Mapping[str, str], body: bytes, flag: int) -> int:
+        opaque = next(self._opaque)
+        encode = self._server.house.impl.remoting.encode_frame
+        self._write(encode(code, opaque, flag=flag, fields=fields, body=body, language="JAVA", version=VERSION))
+        return opaque
+
+    def _heard(self, frame: Any) -> None:
+        entry = self._asked.pop(frame.opaque, None)
+        if entry is not None:
+            entry[1].cancel()
+            entry[0](frame)
+
+    def _unheard(self, opaque: int) -> None:
+        entry = self._asked.pop(opaque, None)
+        if entry is not None:
+            entry[0](None)
+
+    def _write(self, data: Buffer) -> None:
+        # One write a loop turn: the answers to what one read held leave together.
+        if not self._out:
+            self._server.loop.call_soon(self._flush)
+        self._out.append(data)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and self._transport is not None:
+            self._transport.writelines(out)
+
+
+class Server:
+    """One listening port and the table of what it serves."""
+
+    def __init__(self, house: House, table: Mapping[int, Handler], on_lost: Callable[[Peer], None]) -> None:
+        self.house = house
+        self.peers: set[Peer] = set()
+        self.on_lost = on_lost
+        self._table = table
+        self._server: asyncio.Server | None = None
+        self.host = ""
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    async def start(self, host: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._server = await self.loop.create_server(lambda: Peer(self), host, self.port)
+        self.host, self.port = self._server.sockets[0].getsockname()[:2]
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for peer in list(self.peers):
+            peer.close()
+
+    def serve(self, ask: Ask) -> None:
+        """One request, with what a test scripted for its kind."""
+        ask.peer.language, ask.peer.version = ask.frame.language, ask.frame.version
+        fault = self.house.control.fault(kind_of(ask.frame.code), ask.peer.address)
+        if fault is None:
+            self._serve(ask)
+        else:
+            self._fail(ask, fault)
+
+    def _fail(self, ask: Ask, fault: Fault) -> None:
+        if fault.action == "answer":
+            ask.answer(Reply(fault.code, fault.remark))
+        elif fault.action == "delay":
+            self.house.clock.after(fault.seconds, lambda: self._serve(ask))
+        elif fault.action == "cut":
+            ask.peer.cut()
+        elif fault.action == "cut_after":
+            self._handle(ask)
+            ask.peer.cut()
+
+    def _serve(self, ask: Ask) -> None:
+        reply = self._handle(ask)
+        if reply is not None:
+            ask.answer(reply)
+
+    def _handle(self, ask: Ask) -> Reply | None:
+        handler = self._table.get(ask.frame.code)
+        if handler is None:
+            remark = f" request type {ask.frame.code} not supported"
+            return Reply(Response.REQUEST_CODE_NOT_SUPPORTED, remark)
+        try:
+            return handler(ask)
+        except Refused as refused:
+            return refused.reply
+        except MQError as error:
+            return Reply(Response.SYSTEM_ERROR, str(error))
+        except Exception as error:
+            LOG.exception("%s: request %s failed", ask.peer.address, kind_of(ask.frame.code))
+            return Reply(Response.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+def kind_of(code: int) -> str:
+    """The name under which faults know this request."""
+    try:
+        return Request(code).name
+    except ValueError:
+        return str(code)

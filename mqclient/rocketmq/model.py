@@ -1,0 +1,142 @@
+"""Owns the words that RocketMQ users meet: messages, queues, receipts, and the names that the broker reserves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from mqclient.errors import ConfigError
+
+MAX_BODY: Final = 4 * 1024 * 1024
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
+FORBIDDEN_TOPICS: Final = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+_RESERVED: Final = (
+    "KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET ORIGIN_MESSAGE_ID "
+    "TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY EXTEND_UNIQ_INFO "
+    "MAX_RECONSUME_TIMES CONSUME_START_TIME DUP_INFO TRAN_PREPARED_QUEUE_OFFSET TRANSACTION_CHECK_TIMES INSTANCE_ID "
+    "CORRELATION_ID REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME CLUSTER MSG_TYPE POP_CK POP_CK_OFFSET "
+    "1ST_POP_TIME INNER_MULTI_QUEUE_OFFSET TIMER_DELAY_SEC TIMER_DELAY_MS TIMER_DELIVER_MS TIMER_ENQUEUE_MS "
+    "TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL __BORNHOST BORN_TIMESTAMP "
+    "__CRC32# DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID"
+)
+RESERVED_PROPERTIES: Final = frozenset(_RESERVED.split())
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic; sorts as in Java: by topic, broker, number."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+class Message:
+    """A message to send.
+
+    >>> Message("orders", b"...", tag="paid", keys=["42"])
+    Message('orders', 3 bytes, tag='paid', keys=['42'])
+    """
+
+    __slots__ = ("body", "delay_level", "flag", "keys", "properties", "tag", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        body: bytes | bytearray | memoryview,
+        *,
+        tag: str | None = None,
+        keys: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        delay_level: int = 0,
+        flag: int = 0,
+    ) -> None:
+        _check_body(body)
+        self.topic = topic
+        self.body = body
+        self.tag = tag
+        self.keys = [keys] if isinstance(keys, str) else list(keys)
+        self.properties = dict(properties) if properties else {}
+        self.delay_level = delay_level
+        """Of the broker's list, 1 to 18 (1 s to 2 h) by default; 0: not delayed."""
+        self.flag = flag
+
+    def __repr__(self) -> str:
+        tag = f", tag={self.tag!r}" if self.tag else ""
+        keys = f", keys={self.keys!r}" if self.keys else ""
+        return f"Message({self.topic!r}, {len(self.body)} bytes{tag}{keys})"
+
+
+def _check_body(body: object) -> None:
+    if not isinstance(body, (bytes, bytearray, memoryview)):
+        cure = "encode it first: text.encode()" if isinstance(body, str) else "turn it into bytes first"
+        raise TypeError(f"a body is bytes, not {type(body).__name__}: {cure}")
+
+
+class Receipt(NamedTuple):
+    """The broker has the message; with another `status` than SEND_OK: with less safety than the broker is set to."""
+
+    queue: MessageQueue
+    offset: int
+    message_id: str
+    offset_id: str
+    status: str = "SEND_OK"
+    transaction_id: str | None = None
+    recall_handle: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """A receipt is told from an error in a list of results by this."""
+        return True
+
+    @property
+    def topic(self) -> str:
+        return self.queue.topic
+
+
+def check_topic(topic: str) -> None:
+    """ConfigError for a name that no broker takes."""
+    if not isinstance(topic, str) or not topic.strip():
+        raise ConfigError("a topic is needed")
+    if len(topic) > 127:
+        raise ConfigError(f"topic {topic[:20]}… has {len(topic)} characters: 127 are allowed")
+    if not _NAME.match(topic):
+        raise ConfigError(f"topic {topic!r} holds illegal characters: % | a-z A-Z 0-9 _ - are allowed")
+
+
+def check_group(group: str) -> None:
+    """ConfigError for a name that no broker takes, or that every Java client would take by default."""
+    if not isinstance(group, str) or not group.strip():
+        raise ConfigError("a group is needed")
+    if len(group) > 120 or not _NAME.match(group):
+        raise ConfigError(f"group {group[:120]!r}: up to 120 of % | a-z A-Z 0-9 _ - are allowed")
+    if group in ("DEFAULT_PRODUCER", "DEFAULT_CONSUMER"):
+        raise ConfigError(f"group {group!r} is reserved: choose a name of your own")
+
+
+def check_message(message: Any, max_body: int = MAX_BODY) -> None:
+    """What the broker would refuse is refused here, before anything is sent."""
+    if not isinstance(message, Message):
+        raise TypeError(f"a rocketmq.Message is sent, not {type(message).__name__}")
+    check_topic(message.topic)
+    if message.topic in FORBIDDEN_TOPICS:
+        raise ConfigError(f"topic {message.topic!r} is the broker's own: nothing can be sent to it")
+    if not message.body:
+        raise ConfigError("an empty body cannot be sent: brokers fail on it")
+    if len(message.body) > max_body:
+        raise ConfigError(f"the body has {len(message.body)} bytes: {max_body} are allowed")
+    for name in message.properties:
+        if name in RESERVED_PROPERTIES:
+            raise ConfigError(f"property {name!r} is the broker's own: choose another name")

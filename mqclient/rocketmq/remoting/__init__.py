@@ -1,0 +1,1 @@
+"""The remoting protocol: engines without I/O, and the two faces over them."""
