@@ -4,7 +4,7 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
-SOURCES := setup.py $(wildcard _native/*.pyx _native/*/*.pxi _native/*/*.pxd)
+SOURCES := setup.py $(wildcard _native/*.pyx _native/*/*.pxi _native/*/*.pxd _native/*/*.h)
 ifeq ($(MQCLIENT_PURE),1)
 export MQCLIENT_IMPL ?= pure
 endif

@@ -55,7 +55,7 @@ def chosen() -> list[str]:
 
 def depends(name: str) -> list[str]:
     """A change in a part or a shared header rebuilds the extension that includes it."""
-    parts = (*HERE.glob(f"_native/{name}/*.px[id]"), *HERE.glob("_native/common/*"))
+    parts = (*HERE.glob(f"_native/{name}/*"), *HERE.glob("_native/common/*"))
     return sorted(str(path.relative_to(HERE)) for path in parts)
 
 

@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+import mqclient
 from mqclient._impl import MODULES
 
 SCALES = ("test", "ci", "soak")
@@ -46,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"mqclient: {' and '.join(IMPLS)} modules, scale {config.getoption('--scale')}, {python}"
+    place = Path(mqclient.__file__).parent
+    return f"mqclient: {' and '.join(IMPLS)} modules from {place}, scale {config.getoption('--scale')}, {python}"
 
 
 def left_out(scale: str) -> Iterator[tuple[str, str]]:

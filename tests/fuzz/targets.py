@@ -25,14 +25,19 @@ class Target(NamedTuple):
     repair: Repair | None = None
 
 
-@functools.cache
+READABLE: dict[type, tuple[str, ...]] = {}
+
+
 def readable(kind: type) -> tuple[str, ...]:
     return tuple(name for name in dir(kind) if not name.startswith("_") and not callable(getattr(kind, name)))
 
 
-def touch(thing: Any) -> None:
+def touch(thing: object) -> None:
     """Read everything that can be read: most of it is decoded only then."""
-    for name in readable(type(thing)):
+    kind = type(thing)
+    if kind not in READABLE:
+        READABLE[kind] = readable(kind)
+    for name in READABLE[kind]:
         getattr(thing, name)
     repr(thing)
 

@@ -75,7 +75,9 @@ def test_the_sdist_carries_every_source_and_its_generated_c(sdist: Path) -> None
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {f"_native/{name}.c" for name in MODULES} <= names
     parts = {
-        path.relative_to(ROOT).as_posix() for end in ("pyx", "pxi", "pxd") for path in ROOT.glob(f"_native/**/*.{end}")
+        path.relative_to(ROOT).as_posix()
+        for end in ("pyx", "pxi", "pxd", "h")
+        for path in ROOT.glob(f"_native/**/*.{end}")
     }
     stubs = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("mqclient/**/*.pyi")}
     assert parts | stubs | {"mqclient/py.typed", "LICENSE"} <= names
