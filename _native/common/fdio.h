@@ -1,0 +1,71 @@
+/* The three calls on a descriptor; each gives a number of bytes or -errno, and never blocks but where it says so. */
+
+#ifndef MQ_FDIO_H
+#define MQ_FDIO_H
+
+#include <Python.h>
+#include <errno.h>
+#include <stdint.h>
+
+#define MQ_IOV_MOST 64 /* buffers of one gathering send */
+
+typedef struct { const void *data; size_t size; } mq_part;
+
+#ifdef _WIN32
+
+/* Sockets of Windows are no descriptors of the C library: the drivers use the socket object there. */
+#define MQ_WOULD_BLOCK (-EAGAIN)
+static inline int64_t mq_fd_receive(int fd, void *at, size_t size) { (void)fd; (void)at; (void)size; return -ENOSYS; }
+static inline int mq_fd_wait(int fd, int ms) { (void)fd; (void)ms; return -ENOSYS; }
+static inline int64_t mq_fd_send(int fd, const mq_part *parts, int count) {
+    (void)fd; (void)parts; (void)count; return -ENOSYS;
+}
+
+#else
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define MQ_WOULD_BLOCK (-EAGAIN) /* EWOULDBLOCK is the same number, or made so below */
+
+#ifdef MSG_NOSIGNAL
+#  define MQ_SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
+#else
+#  define MQ_SEND_FLAGS MSG_DONTWAIT /* Python ignores SIGPIPE */
+#endif
+
+static inline int mq_fd_failed(void) {
+    return errno == EWOULDBLOCK ? MQ_WOULD_BLOCK : -errno;
+}
+
+/* One recv; EINTR cannot wait here, so it is tried again. */
+static inline int64_t mq_fd_receive(int fd, void *at, size_t size) {
+    ssize_t got;
+    do got = recv(fd, at, size, MSG_DONTWAIT); while (got < 0 && errno == EINTR);
+    return got < 0 ? mq_fd_failed() : (int64_t)got;
+}
+
+/* 0 once there is something to read or the stream has ended, MQ_WOULD_BLOCK at the timeout; call without the GIL. */
+static inline int mq_fd_wait(int fd, int ms) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    int ready = poll(&one, 1, ms);
+    return ready > 0 ? 0 : ready == 0 ? MQ_WOULD_BLOCK : mq_fd_failed();
+}
+
+/* One gathering send of at most MQ_IOV_MOST parts. */
+static inline int64_t mq_fd_send(int fd, const mq_part *parts, int count) {
+    struct iovec vectors[MQ_IOV_MOST];
+    struct msghdr message = {.msg_iov = vectors};
+    ssize_t sent;
+    for (int i = 0; i < count; i++) {
+        vectors[i].iov_base = (void *)parts[i].data;
+        vectors[i].iov_len = parts[i].size;
+    }
+    message.msg_iovlen = count;
+    do sent = sendmsg(fd, &message, MQ_SEND_FLAGS); while (sent < 0 && errno == EINTR);
+    return sent < 0 ? mq_fd_failed() : (int64_t)sent;
+}
+
+#endif
+#endif

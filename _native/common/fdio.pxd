@@ -1,0 +1,15 @@
+"""The three calls on a descriptor; each gives a number of bytes or -errno."""
+
+from libc.stdint cimport int64_t
+
+
+cdef extern from "fdio.h":
+    const int MQ_IOV_MOST
+    const int MQ_WOULD_BLOCK
+    ctypedef struct mq_part:
+        const void *data
+        size_t size
+
+    int64_t mq_fd_receive(int fd, void *at, size_t size) nogil
+    int mq_fd_wait(int fd, int ms) nogil
+    int64_t mq_fd_send(int fd, const mq_part *parts, int count) nogil
