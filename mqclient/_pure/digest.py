@@ -112,7 +112,7 @@ def _murmur_mix(block: int) -> int:
 
 def java_string_hash(text: str, /) -> int:
     state = 0
-    for (unit,) in struct.iter_unpack("<H", text.encode("utf-16-le", "surrogatepass")):
+    for (unit,) in struct.iter_unpack("<H", str.encode(text, "utf-16-le", "surrogatepass")):
         state = (31 * state + unit) & MASK_32
     return state - (state >> 31 << 32)
 
