@@ -14,10 +14,8 @@ import pytest
 
 from mqclient._impl import MODULES
 from tests.conftest import IMPLS
-from tests.support.tree import ROOT, files, text
-
-ALLOWED = "__pyx_.*\n.*\\.__pyx_.*\n.*__test__\n.*\\.__reduce_cython__\n.*\\.__setstate_cython__\n"
-"""What Cython adds to every module and class; nothing else may differ from the stub."""
+from tests.support import stubs
+from tests.support.tree import ROOT, files, nothing, text
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> None:
@@ -52,13 +50,9 @@ def test_types_are_strict() -> None:
 def test_one_stub_fits_both_implementations(impl: str, tmp_path: Path) -> None:
     """stubtest reads a copy in which the stubs lie where the implementation is."""
     shutil.copytree(ROOT / "mqclient", tmp_path / "mqclient", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "allowed").write_text(ALLOWED, encoding="utf-8")
     names = [name for name in MODULES if (ROOT / f"mqclient/_native/{name}.pyi").exists()]
-    if impl == "pure":
-        for name in names:
-            folder = tmp_path / "mqclient/_pure" / name
-            target = folder / "__init__.pyi" if folder.is_dir() else folder.with_suffix(".pyi")
-            shutil.move(tmp_path / f"mqclient/_native/{name}.pyi", target)
+    allowlist = stubs.arrange(tmp_path / "mqclient", impl, names)
+    (tmp_path / "allowed").write_text("\n".join(allowlist), encoding="utf-8")
     modules = [f"mqclient._{impl}.{name}" for name in names]
     run(
         "mypy.stubtest",
@@ -109,14 +103,13 @@ def test_nothing_committed_names_this_machine() -> None:
         "run",
     )
     mine = Path(__file__).relative_to(ROOT).as_posix()
-    found = [
+    nothing(
         f"{path}: {line.strip()[:100]}"
         for path in files(*wanted)
-        if path != mine and not path.startswith("_native/") | path.endswith(".c")
+        if path != mine and not (path.startswith("_native/") and path.endswith(".c"))
         for line in text(path).splitlines()
         if names.search(line)
-    ]
-    assert found == []
+    )
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cython_lint") is None, reason="cython-lint is not installed")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = {
@@ -35,6 +38,13 @@ def text(path: str) -> str:
 @cache
 def syntax(path: str) -> ast.Module:
     return ast.parse(text(path), path)
+
+
+def nothing(found: Iterable[object]) -> None:
+    """Fails with every finding on a line of its own."""
+    lines = [str(thing) for thing in found]
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
 
 
 def is_generated(path: str) -> bool:
