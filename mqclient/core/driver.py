@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Now(NamedTuple):
-    """The time of one entry: deadlines are monotonic seconds; born times, ids and token expiry are wall milliseconds."""
+    """The time of one entry: deadlines in monotonic seconds; born times, ids and token expiry in wall milliseconds."""
 
     mono: float
     wall_ms: int

@@ -1,8 +1,8 @@
-"""Owns the completion cell: pending, then a value, an error, or dropped; one callback, no lock.
+"""Owns the completion cell: pending, then a value or an error; callbacks, no lock.
 
-The order that makes it safe without a lock. Whoever waits installs the callback, *then* looks at the state again;
-whoever completes writes the state, *then* reads the callback. If both happen at once, at least one of them sees the
-other; `_taken` makes sure that the callback runs once.
+It needs no lock of its own because both sides run inside entries: engines complete slots there, and a driver that is
+about to block enters once more to look at the state and install its waiter. Looking at `done` needs no entry: it turns
+true once, after the outcome was written.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ class Slot(Generic[T]):
 
     __slots__ = ("_callback", "_error", "_value")
 
+    expects_reply = True
+    """False in `Wake`: a driver then knows that the answer is not on its way."""
+
     def __init__(self) -> None:
         self._value: Any = _PENDING
         self._error: BaseException | None = None
-        self._callback: Callable[[Slot[T]], None] | None = None
+        self._callback: Callable[[Slot[T]], None] | list[Callable[[Slot[T]], None]] | None = None
 
     @property
     def done(self) -> bool:
@@ -47,23 +50,33 @@ class Slot(Generic[T]):
         """Pending becomes done; a second completion is a late one and changes nothing."""
         if self._value is _PENDING:
             self._value = value
-            self._tell()
+            if self._callback is not None:
+                self._tell()
 
     def fail(self, error: BaseException) -> None:
         if self._value is _PENDING:
             self._error = error
             self._value = None
-            self._tell()
+            if self._callback is not None:
+                self._tell()
 
-    def drop(self) -> None:
-        """Nobody waits any more: whatever comes is forgotten, the request itself still ends at its deadline."""
-        self._callback = None
+    def drop(self, callback: Callable[[Slot[T]], None] | None = None) -> None:
+        """This one, or nobody, waits any more; the request itself still ends at its deadline."""
+        if callback is None or self._callback == callback:
+            self._callback = None
+        elif isinstance(self._callback, list) and callback in self._callback:
+            self._callback.remove(callback)
 
     def then(self, callback: Callable[[Slot[T]], None]) -> None:
-        """Call back when done, at once if it is; one callback a slot."""
-        self._callback = callback
+        """Call back when done, at once if it is; callbacks run in the order in which they were given."""
         if self._value is not _PENDING:
-            self._tell()
+            callback(self)
+        elif self._callback is None:
+            self._callback = callback
+        elif isinstance(self._callback, list):
+            self._callback.append(callback)
+        else:
+            self._callback = [self._callback, callback]
 
     def result(self) -> T:
         """The value, or the error raised; asking a pending slot is a bug of the caller."""
@@ -75,8 +88,18 @@ class Slot(Generic[T]):
 
     def _tell(self) -> None:
         callback, self._callback = self._callback, None
-        if callback is not None:
+        if isinstance(callback, list):
+            for one in callback:
+                one(self)
+        elif callback is not None:
             callback(self)
+
+
+class Wake(Slot[None]):
+    """A slot that no reply completes: somebody waits until there is something to do."""
+
+    __slots__ = ()
+    expects_reply = False
 
 
 def completed(value: T) -> Slot[T]:

@@ -1,0 +1,1 @@
+"""The two drivers, and all that touches sockets, threads or the event loop."""

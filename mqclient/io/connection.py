@@ -1,0 +1,166 @@
+"""Owns one open socket of the threads driver: its two claims (who reads, who writes) and the calls that move bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any
+
+from mqclient.core.link import Link
+from mqclient.io.poller import READ, WRITE
+from mqclient.io.sockets import GATHER, Buffer, unsent
+
+SendNow = Callable[[int, Sequence[Buffer]], int]
+AGAIN = (-errno.EAGAIN, -errno.EWOULDBLOCK, -errno.EINTR)
+_READ_SIZE = 256 * 1024
+
+
+class Connection:
+    """The driver's handle of a link, for one epoch of it.
+
+    `reading` is held by whoever reads: the reader thread, or a caller that borrowed it, also while it enters with what
+    it read, so frames keep their order. `writing` is changed inside entries only: set from the moment when somebody
+    took on to write until the outbox was seen empty; `handed` while that somebody is the reader thread.
+    The socket is closed by the reader thread alone, holding both claims, so no number of a descriptor is ever used by
+    one thread while another closes it and a third one gets it anew.
+    """
+
+    def __init__(self, link: Link, send_now: SendNow | None) -> None:
+        self.link: Link | None = link
+        self.sock: socket.socket | None = None
+        self.fd = -1
+        self.reading = threading.Lock()
+        self.borrowed = False
+        self.writing = False
+        self.handed = False
+        self.blocked = False
+        """The reader thread waits until it can write."""
+        self.closing = False
+        self.linger_until = inf
+        self.remote = link.remote
+        self.broken: BaseException | None = None
+        """Why writing or reading failed; the reader thread ends the connection."""
+        self.final: list[Buffer] = []
+        """What the outbox held when the link left."""
+        self._reader: Any = link.reader
+        self._send_now = send_now
+        self._native_receive: Callable[[int], tuple[list[Any], int]] | None = None
+        self._tls_lock: threading.Lock | None = None
+        self._room = memoryview(b"")
+
+    def opened(self, sock: socket.socket, remote: str) -> None:
+        """The socket is connected; choose how to move bytes."""
+        self.sock = sock
+        self.remote = remote
+        self.fd = sock.fileno()
+        if isinstance(sock, ssl.SSLSocket):
+            self._tls_lock = threading.Lock()  # OpenSSL allows one call at a time on one connection
+            self._send_now = None
+        else:
+            self._native_receive = getattr(self._reader, "receive_into", None)
+        if self._native_receive is None:
+            self._room = memoryview(bytearray(_READ_SIZE))
+
+    @property
+    def mask(self) -> int:
+        """What the reader thread wants to be told of."""
+        return (0 if self.borrowed else READ) | (WRITE if self.blocked else 0)
+
+    def expired(self, now: float) -> bool:
+        """It is being closed and took too long over its last bytes."""
+        return self.closing and now >= self.linger_until
+
+    # ---- reading, by whoever holds `reading`
+
+    def receive(self) -> tuple[list[Any], int]:
+        """The frames of one read; bytes read, 0 at the end of the stream, or -errno."""
+        if self._native_receive is not None:
+            return self._native_receive(self.fd)
+        try:
+            if self._tls_lock is not None:
+                return self._receive_tls()
+            assert self.sock is not None
+            count = self.sock.recv_into(self._room)
+        except BlockingIOError:
+            return [], -errno.EAGAIN
+        except OSError as error:
+            self.broken = error
+            return [], -(error.errno or errno.EIO)
+        return (self._reader.feed(self._room[:count]) if count else []), count
+
+    def _receive_tls(self) -> tuple[list[Any], int]:
+        """All that is decrypted already: the poller does not see what OpenSSL holds."""
+        assert isinstance(self.sock, ssl.SSLSocket)
+        assert self._tls_lock is not None
+        frames: list[Any] = []
+        total = 0
+        while True:
+            try:
+                with self._tls_lock:
+                    count = self.sock.recv_into(self._room)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return frames, total or -errno.EAGAIN
+            except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+                count = 0
+            if not count:
+                return frames, total  # the next read tells the end again
+            total += count
+            frames += self._reader.feed(self._room[:count])
+
+    # ---- writing, by whoever has claimed it
+
+    def swap(self) -> list[Buffer]:
+        """Take the outbox (inside an entry)."""
+        if self.link is None:
+            out, self.final = self.final, []
+        else:
+            out, self.link.outbox = self.link.outbox, []
+            self.link.outbox_bytes = 0
+        return out
+
+    def put_back(self, rest: list[Buffer]) -> None:
+        """What could not be written goes in front of what others appended meanwhile (inside an entry)."""
+        if self.link is None:
+            self.final[:0] = rest
+        else:
+            self.link.outbox[:0] = rest
+            self.link.outbox_bytes += sum(map(len, rest))
+
+    def write(self, out: list[Buffer]) -> list[Buffer]:
+        """Write until all is out or the socket takes no more; what is left. An error is kept in `broken`."""
+        while out:
+            part = out if len(out) <= GATHER else out[:GATHER]
+            sent = self._send(part)
+            if sent < 0:
+                if sent not in AGAIN:
+                    self.broken = self.broken or OSError(-sent, os.strerror(-sent))
+                    return []
+                return out
+            out = unsent(out, sent)
+        return out
+
+    def _send(self, part: list[Buffer]) -> int:
+        if self._send_now is not None:
+            return self._send_now(self.fd, part)
+        assert self.sock is not None
+        try:
+            if self._tls_lock is None:
+                return self.sock.sendmsg(part)
+            with self._tls_lock:
+                return self.sock.send(part[0] if len(part) == 1 else b"".join(part))
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return -errno.EAGAIN
+        except OSError as error:
+            self.broken = error
+            return -(error.errno or errno.EIO)
+
+    def close(self) -> None:
+        """Close without any goodbye; what the goodbye was stood in the outbox."""
+        if self.sock is not None:
+            self.sock.close()
+            self.sock = None

@@ -1,0 +1,338 @@
+"""Owns the threads driver: one reader thread a client, callers that write and at times read for themselves."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from math import inf
+from threading import get_ident
+from time import monotonic, time_ns
+from types import TracebackType
+from typing import Any, TypeVar
+
+from mqclient.core.driver import Address, Alarmed, Now
+from mqclient.core.link import Link
+from mqclient.core.slot import Slot
+from mqclient.errors import ClosedError, DeadlineError
+from mqclient.io import fork
+from mqclient.io.connection import Connection, SendNow
+from mqclient.io.pool import UserThreads
+from mqclient.io.reader import LINGER, ReaderThread
+from mqclient.io.waiting import Desk, Waiter
+
+T = TypeVar("T")
+logger = logging.getLogger("mqclient.io")
+
+_ROUNDS = 8
+"""How often a leaving caller looks for more to write: one caller must not write for all others without end."""
+_BORROW_SECONDS = 0.1
+"""A reply that takes longer is waited for without the link, so that other callers can borrow it."""
+_BORROWERS = 2
+"""With more callers waiting, one reader thread serves them better (measured)."""
+
+
+class ThreadsDriver:
+    """The engine under one lock; see DESIGN 3.2.
+
+    Leaving an entry: calls for the end of the turn, then deliveries are swapped (always, before the lock is released
+    for the first time), then outboxes are written outside the lock, then deliveries are made.
+    `send_now` is the native sending call; without it the socket object sends.
+    """
+
+    def __init__(self, name: str = "mqclient", *, send_now: SendNow | None = None) -> None:
+        self.name = name
+        self.now = Now(monotonic(), time_ns() // 1_000_000)
+        self._send_now = send_now
+        self._alarmed: Alarmed | None = None
+        self._closed = False
+        self._context = copy_context()
+        self._reset()
+        fork.watch(self)
+
+    def _reset(self) -> None:
+        """The state of a driver without thread and connections: new, or in a forked child."""
+        # An RLock tells whether it is ours, even if Ctrl-C came between its taking and our noting it.
+        self._lock = threading.RLock()
+        self._inside = False
+        self._deliveries: list[tuple[Callable[[Any], None], Any]] = []
+        self._turn_ends: list[Callable[[], None]] = []
+        self._dirty: list[Connection] = []
+        self._last: Connection | None = None
+        self._waiting: set[Waiter] = set()
+        self._callers: set[Waiter] = set()
+        self._desk = Desk()
+        self._users = UserThreads(self.name, self._context)
+        self._reader: ReaderThread | None = None
+        self.alarm = inf
+
+    # ---- entering and leaving
+
+    def enter(self) -> ThreadsDriver:
+        return self
+
+    def __enter__(self) -> Now:
+        lock = self._lock
+        try:
+            lock.acquire()
+            if self._inside:  # nobody else can be: the lock is ours
+                raise RuntimeError("entered twice: a callback ran inside the engine")
+            self._inside = True
+            self.now = now = Now(monotonic(), time_ns() // 1_000_000)
+            return now
+        except BaseException:
+            if lock._is_owned():  # type: ignore[attr-defined]
+                lock.release()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            while self._turn_ends:
+                calls, self._turn_ends = self._turn_ends, []
+                for call in calls:
+                    call()
+        finally:
+            # Always swap: two threads that share one list would make the same deliveries.
+            deliveries, self._deliveries = self._deliveries, []
+            try:
+                if self._dirty:
+                    dirty, self._dirty = self._dirty, []
+                    self._write_all(dirty)
+            finally:
+                self._inside = False
+                self._lock.release()
+                if deliveries:
+                    self._make(deliveries)
+
+    def _make(self, deliveries: list[tuple[Callable[[Any], None], Any]]) -> None:
+        left = iter(deliveries)
+        try:
+            for call, argument in left:
+                call(argument)
+        finally:
+            rest = list(left)
+            if rest:  # one of them failed, or Ctrl-C came: the others still hold wake-ups
+                self._make(rest)
+
+    def _write_all(self, dirty: list[Connection]) -> None:
+        left = iter(dirty)
+        try:
+            for connection in left:
+                self._write(connection)
+        finally:
+            for connection in left:  # Ctrl-C came: nobody else would write what we claimed
+                self._hand(connection)
+
+    def _write(self, connection: Connection) -> None:
+        """Write outside the lock, which is held on entry and on return; `writing` is ours.
+
+        Sequence: claim (in `wants_write`), swap, release, write, take, look again; only an outbox seen empty inside
+        gives the claim back, so nothing that others append meanwhile is forgotten.
+        """
+        for _ in range(_ROUNDS):
+            out = connection.swap()
+            if not out:
+                connection.writing = connection.handed = False
+                if connection.closing:
+                    self._hand(connection)
+                return
+            self._inside = False
+            self._lock.release()
+            try:
+                rest = connection.write(out)
+            except BaseException as error:  # Ctrl-C: how much went out is not known, the connection is of no use
+                connection.broken = error
+                raise
+            finally:
+                self._lock.acquire()
+                self._inside = True
+                if connection.broken is not None:
+                    self._hand(connection)
+            if connection.broken is not None:
+                return
+            if rest:
+                connection.put_back(rest)
+                connection.blocked = True
+                break
+        self._hand(connection)
+
+    def _hand(self, connection: Connection) -> None:
+        """The reader thread goes on with it: writes the rest, or ends it."""
+        connection.handed = True
+        self._start().hand(connection)
+
+    def _start(self) -> ReaderThread:
+        if self._reader is None:
+            self._reader = ReaderThread(self, self.name)
+        return self._reader
+
+    # ---- what links and engines call, inside an entry
+
+    def attach(self, alarmed: Alarmed) -> None:
+        self._alarmed = alarmed
+
+    def connect(self, address: Address, link: Link, deadline: float) -> None:
+        if self._closed:
+            raise ClosedError("the client is closed")
+        connection = link.handle = Connection(link, self._send_now)
+        self._start().dial(connection, address, deadline)
+
+    def disconnect(self, link: Link) -> None:
+        connection: Connection | None = link.handle
+        if connection is None:
+            return
+        link.handle = None
+        connection.final = link.outbox
+        connection.link = None
+        link.outbox = []
+        link.outbox_bytes = 0
+        connection.closing = True
+        connection.linger_until = self.now.mono + LINGER
+        if not connection.writing and connection.sock is not None:
+            connection.writing = True
+            self._dirty.append(connection)
+        self._start().wake()
+
+    def wants_write(self, link: Link) -> None:
+        connection: Connection = link.handle
+        self._last = connection
+        if not connection.writing:
+            connection.writing = True
+            self._dirty.append(connection)
+
+    def arm(self, when: float) -> None:
+        if when < self.alarm:
+            self.alarm = when
+            self._start().alarm_is(when)
+
+    def end_of_turn(self, call: Callable[[], None]) -> None:
+        self._turn_ends.append(call)
+
+    def deliver(self, call: Callable[[Any], None], argument: Any) -> None:
+        self._deliveries.append((call, argument))
+
+    def run_user(self, call: Callable[[Any], Any], argument: Any) -> None:
+        self._deliveries.append((self._users.run, (call, argument)))
+
+    # ---- what the face calls
+
+    def deadline(self, timeout: float | None) -> float | None:
+        return None if timeout is None else monotonic() + timeout
+
+    def wait(self, slot: Slot[T], deadline: float | None = None) -> T:
+        """Block until the slot is done; DeadlineError at the deadline. Ctrl-C ends it, the request goes on."""
+        if slot.done:
+            return slot.result()
+        if self._reader is not None and get_ident() == self._reader.ident:
+            raise RuntimeError("a blocking call on the reader thread would wait for itself")
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise RuntimeError("a blocking call inside the engine would wait for itself")
+        waiter = Waiter(self.deliver)
+        with self._lock:  # slots complete inside entries only: between this look and `then` nothing happens
+            if not slot.done:
+                if self._closed:
+                    raise ClosedError("the client is closed")
+                slot.then(waiter.on_done)
+                self._waiting.add(waiter)
+        try:
+            if slot.expects_reply:
+                self._callers.add(waiter)
+                if len(self._callers) <= _BORROWERS:
+                    self._borrow(waiter, slot, deadline)
+            self._sleep(waiter, slot, deadline)
+            return slot.result()
+        finally:
+            self._waiting.discard(waiter)
+            self._callers.discard(waiter)
+            if not slot.done:
+                slot.drop(waiter.on_done)
+
+    def _sleep(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
+        while not slot.done:
+            left = None if deadline is None else deadline - monotonic()
+            if waiter.woken:
+                raise ClosedError("the client was closed during the call")
+            if left is None or left > 0:
+                waiter.sleep(left)
+                continue
+            self.fire()  # the engine may have the same deadline, and a better word for it
+            if not slot.done:
+                raise DeadlineError("the time given ran out")
+
+    def _borrow(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
+        """Read for ourselves until the slot is done: one wake-up a request instead of two."""
+        connection, reader = self._last, self._reader
+        if connection is None or reader is None or not reader.lends or not connection.reading.acquire(False):
+            return
+        try:
+            if connection.link is None or connection.sock is None:
+                return
+            connection.borrowed = True
+            reader.watch(connection)
+            poll, bell = self._desk.prepare(connection.fd)
+            waiter.bell = bell
+            until = monotonic() + _BORROW_SECONDS
+            if deadline is not None and deadline < until:
+                until = deadline
+            while not slot.done and connection.link is not None and not waiter.woken:
+                left = until - monotonic()
+                if left <= 0:
+                    break
+                for fd, _ in poll.poll(left * 1000 + 1):
+                    if fd == bell.fd:
+                        bell.silence()
+                    else:
+                        reader.read(connection)
+        finally:
+            waiter.bell = None
+            connection.borrowed = False
+            reader.watch(connection)
+            connection.reading.release()
+            if connection.closing or connection.broken is not None:
+                reader.hand(connection)
+
+    def close(self) -> None:
+        """Write what is left, close the connections, end the threads; whoever still waits gets a ClosedError."""
+        with self._lock:
+            self._closed = True
+            waiting = list(self._waiting)
+        for waiter in waiting:
+            waiter.wake(None)
+        if self._reader is not None:
+            self._reader.stop()
+        self._users.close()
+        fork.forget(self)
+
+    def after_fork(self) -> None:
+        """In the child: no thread, no lock and no connection of the parent is ours."""
+        reader = self._reader
+        self._reset()
+        if reader is not None:
+            reader.after_fork()
+        on_fork = getattr(self._alarmed, "on_fork", None)
+        if on_fork is not None:
+            with self:
+                on_fork()
+
+    # ---- what the reader thread calls
+
+    def fire(self) -> None:
+        """Tell the engine that its alarm is due, if it is."""
+        with self as now:
+            if self.alarm > now.mono or self._alarmed is None:
+                return
+            self.alarm = inf
+            try:
+                self._alarmed.on_timer(now)
+            except Exception:
+                logger.exception("a timer failed")
+                self.arm(now.mono)  # the ones after it are still to come
+
+    def write_rest(self, connection: Connection) -> None:
+        """Go on writing what a caller handed over; the claim went with it."""
+        with self:
+            connection.handed = False
+            self._dirty.append(connection)
