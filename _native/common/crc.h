@@ -2,16 +2,19 @@
 
    mq_crc32(crc, p, n), mq_crc32c(crc, p, n): start with 0, feed the result back in to go on, as with zlib.crc32.
 
-   | processor                                  | long input                    | short input and tails       |
+   | processor                                  | long input                    | short input                 |
    |--------------------------------------------|-------------------------------|-----------------------------|
    | x86-64, AVX-512 + VPCLMULQDQ (run time)    | fold 4 x 512 bits, from 256 B | as in the next line         |
-   | x86-64, PCLMULQDQ + SSE4.2 (run time)      | fold 4 x 128 bits, from 64 B  | fold, tables; CRC-32C:      |
-   |                                            | (CRC-32C: from 128 B)         | crc32q                      |
+   | x86-64, PCLMULQDQ + SSE4.2 (run time)      | fold 4 x 128 bits, from 64 B, | tables below 16 B;          |
+   |                                            | 1 x 128 bits from 16 B        | CRC-32C: crc32q below 128 B |
    | AArch64 with the CRC extension             | crc32x, crc32cx               | the same                    |
    | anything else, MSVC                        | slicing by 8                  | slicing by 8                |
 
-   Folding (Gopal et al., Intel 2009): x^a * A = (A_low * (x^(a+32) mod P)) ^ (A_high * (x^(a-32) mod P)), bits
-   reflected and shifted by one; the last 128 bits are a message of the same CRC and go through the short way. */
+   Folding (Gopal et al., Intel 2009). Registers hold polynomials with the highest power in bit 0, so a product comes
+   out multiplied by x; the constants are reflected and shifted such that this cancels out. For a distance of d bits:
+   A * x^d = A_first * (x^(d+32) mod P) + A_second * (x^(d-32) mod P), the halves of 64 bits.
+   The last 128 bits: first half * (x^95 mod P) + second half leaves 96 bits, V (64) and W (32); then Barrett:
+   q = V * (x^96 / P) / x^64, and the remainder is W + the low 32 coefficients of q * P. */
 
 #ifndef MQ_CRC_H
 #define MQ_CRC_H
@@ -47,17 +50,20 @@ typedef uint32_t (*mq_crc_step)(uint32_t raw, const uint8_t *p, size_t n);
 
 typedef struct {
     uint32_t slices[8][256];
-    uint64_t by2048[2], by512[2], by384[2], by256[2], by128[2]; /* fold constants by distance in bits */
+    uint64_t by2048[2], by1536[2], by1024[2], by512[2], by384[2], by256[2], by128[2]; /* fold by so many bits */
+    uint64_t last[2], barrett[2];                                                      /* x^95 mod P, -; x^96 / P, P */
     mq_crc_step step;
 } mq_crc_kind;
 
 static mq_crc_kind mq_crc_gzip = {
-    .by2048 = {0x11542778a, 0x1322d1430}, .by512 = {0x154442bd4, 0x1c6e41596}, .by384 = {0x03db1ecdc, 0x174359406},
-    .by256 = {0x0f1da05aa, 0x15a546366}, .by128 = {0x1751997d0, 0x0ccaa009e},
+    .by2048 = {0x11542778a, 0x1322d1430}, .by1536 = {0x1821d8bc0, 0x12e958ac4}, .by1024 = {0x1e88ef372, 0x14a7fe880},
+    .by512 = {0x154442bd4, 0x1c6e41596}, .by384 = {0x03db1ecdc, 0x174359406}, .by256 = {0x0f1da05aa, 0x15a546366},
+    .by128 = {0x1751997d0, 0x0ccaa009e}, .last = {0x0ccaa009e, 0}, .barrett = {0xb4e5b025f7011641, 0x1db710641},
 };
 static mq_crc_kind mq_crc_castagnoli = {
-    .by2048 = {0x0dcb17aa4, 0x0b9e02b86}, .by512 = {0x0740eef02, 0x09e4addf8}, .by384 = {0x01c291d04, 0x1d82c63da},
-    .by256 = {0x1384aa63a, 0x0ba4fc28e}, .by128 = {0x0f20c0dfe, 0x14cd00bd6},
+    .by2048 = {0x0dcb17aa4, 0x0b9e02b86}, .by1536 = {0x0a87ab8a8, 0x0ab7aff2a}, .by1024 = {0x06992cea2, 0x00d3b6092},
+    .by512 = {0x0740eef02, 0x09e4addf8}, .by384 = {0x01c291d04, 0x1d82c63da}, .by256 = {0x1384aa63a, 0x0ba4fc28e},
+    .by128 = {0x0f20c0dfe, 0x14cd00bd6}, .last = {0x0493c7d27, 0}, .barrett = {0x4869ec38dea713f1, 0x105ec76f1},
 };
 
 static void mq_crc_tables(mq_crc_kind *kind, uint32_t polynomial) {
@@ -126,31 +132,40 @@ MQ_CRC_CLMUL static inline __m128i mq_crc_fold(__m128i x, __m128i k, __m128i y) 
 
 MQ_CRC_CLMUL static inline __m128i mq_crc_load(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
 
-/* Folds what is left in 16s, then the last 128 bits and the tail go through `rest`. */
-MQ_CRC_CLMUL static inline uint32_t mq_crc_finish(
-    const mq_crc_kind *kind, __m128i x, const uint8_t *p, size_t n, mq_crc_step rest
-) {
-    uint8_t last[32];
-    __m128i k = mq_crc_load(kind->by128);
+/* Bytes of a register moved by n places: mq_crc_places + n moves the first n to the end, + 16 + n the rest to the front;
+   0x80 gives a zero. */
+static const uint8_t mq_crc_places[48] = {
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+    0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+};
+
+/* Folds what is left: whole 16s, then n < 16 bytes together with the 16 bytes before them (which `p - 16` may read), and
+   reduces the last 128 bits. */
+MQ_CRC_CLMUL static inline uint32_t mq_crc_finish(const mq_crc_kind *kind, __m128i x, const uint8_t *p, size_t n) {
+    __m128i k = mq_crc_load(kind->by128), barrett = mq_crc_load(kind->barrett), q;
     for (; n >= 16; n -= 16, p += 16) x = mq_crc_fold(x, k, mq_crc_load(p));
-    _mm_storeu_si128((__m128i *)last, x);
-    if (n) memcpy(last + 16, p, n);
-    return rest(0, last, 16 + n);
+    if (n) {
+        __m128i front = mq_crc_load(mq_crc_places + 16 + n);
+        __m128i first = _mm_shuffle_epi8(x, mq_crc_load(mq_crc_places + n));
+        __m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, front), mq_crc_load(p + n - 16), front);
+        x = mq_crc_fold(first, k, rest);
+    }
+    x = _mm_xor_si128(_mm_clmulepi64_si128(x, mq_crc_load(kind->last), 0x00), _mm_srli_si128(x, 8));
+    q = _mm_clmulepi64_si128(x, barrett, 0x00);
+    x = _mm_xor_si128(x, _mm_clmulepi64_si128(q, barrett, 0x10));
+    return (uint32_t)_mm_extract_epi32(x, 2);
 }
 
-MQ_CRC_CLMUL static inline uint32_t mq_crc_short(
-    const mq_crc_kind *kind, uint32_t raw, const uint8_t *p, size_t n, mq_crc_step rest
-) {
-    __m128i x = _mm_xor_si128(mq_crc_load(p), _mm_cvtsi32_si128((int)raw));
-    return mq_crc_finish(kind, x, p + 16, n - 16, rest);
+MQ_CRC_CLMUL static inline __m128i mq_crc_first(uint32_t raw, const uint8_t *p) {
+    return _mm_xor_si128(mq_crc_load(p), _mm_cvtsi32_si128((int)raw));
 }
 
 MQ_CRC_CLMUL static inline uint32_t mq_crc_fold_128(
-    const mq_crc_kind *kind, uint32_t raw, const uint8_t *p, size_t n, mq_crc_step rest
+    const mq_crc_kind *kind, uint32_t raw, const uint8_t *p, size_t n
 ) {
     __m128i k = mq_crc_load(kind->by512);
-    __m128i a = _mm_xor_si128(mq_crc_load(p), _mm_cvtsi32_si128((int)raw));
-    __m128i b = mq_crc_load(p + 16), c = mq_crc_load(p + 32), d = mq_crc_load(p + 48);
+    __m128i a = mq_crc_first(raw, p), b = mq_crc_load(p + 16), c = mq_crc_load(p + 32), d = mq_crc_load(p + 48);
     for (n -= 64, p += 64; n >= 64; n -= 64, p += 64) {
         a = mq_crc_fold(a, k, mq_crc_load(p));
         b = mq_crc_fold(b, k, mq_crc_load(p + 16));
@@ -160,18 +175,18 @@ MQ_CRC_CLMUL static inline uint32_t mq_crc_fold_128(
     d = mq_crc_fold(a, mq_crc_load(kind->by384), d);
     d = mq_crc_fold(b, mq_crc_load(kind->by256), d);
     d = mq_crc_fold(c, mq_crc_load(kind->by128), d);
-    return mq_crc_finish(kind, d, p, n, rest);
+    return mq_crc_finish(kind, d, p, n);
 }
 
 MQ_CRC_CLMUL static uint32_t mq_crc32_clmul(uint32_t raw, const uint8_t *p, size_t n) {
-    if (n < 32) return mq_crc32_slice(raw, p, n);
-    if (n < 64) return mq_crc_short(&mq_crc_gzip, raw, p, n, mq_crc32_slice);
-    return mq_crc_fold_128(&mq_crc_gzip, raw, p, n, mq_crc32_slice);
+    if (n >= 64) return mq_crc_fold_128(&mq_crc_gzip, raw, p, n);
+    if (n >= 16) return mq_crc_finish(&mq_crc_gzip, mq_crc_first(raw, p), p + 16, n - 16);
+    return mq_crc32_slice(raw, p, n);
 }
 
 MQ_CRC_CLMUL static uint32_t mq_crc32c_clmul(uint32_t raw, const uint8_t *p, size_t n) {
-    if (n < 128) return mq_crc32c_instruction(raw, p, n);
-    return mq_crc_fold_128(&mq_crc_castagnoli, raw, p, n, mq_crc32c_instruction);
+    if (n >= 128) return mq_crc_fold_128(&mq_crc_castagnoli, raw, p, n);
+    return mq_crc32c_instruction(raw, p, n);
 }
 
 #ifdef MQ_CRC_WIDE
@@ -187,7 +202,7 @@ MQ_CRC_AVX512 static inline __m512i mq_crc_spread(const uint64_t k[2]) {
 }
 
 MQ_CRC_AVX512 static inline uint32_t mq_crc_fold_512(
-    const mq_crc_kind *kind, uint32_t raw, const uint8_t *p, size_t n, mq_crc_step rest
+    const mq_crc_kind *kind, uint32_t raw, const uint8_t *p, size_t n
 ) {
     __m512i k = mq_crc_spread(kind->by2048);
     __m512i a = _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)raw)));
@@ -199,23 +214,25 @@ MQ_CRC_AVX512 static inline uint32_t mq_crc_fold_512(
         d = mq_crc_fold_wide(d, k, _mm512_loadu_si512(p + 192));
     }
     k = mq_crc_spread(kind->by512);
-    d = mq_crc_fold_wide(mq_crc_fold_wide(mq_crc_fold_wide(a, k, b), k, c), k, d);
+    a = mq_crc_fold_wide(a, mq_crc_spread(kind->by1536), d);
+    b = mq_crc_fold_wide(b, mq_crc_spread(kind->by1024), a);
+    d = mq_crc_fold_wide(c, k, b);
     for (; n >= 64; n -= 64, p += 64) d = mq_crc_fold_wide(d, k, _mm512_loadu_si512(p));
     __m128i x = _mm512_extracti32x4_epi32(d, 3);
     x = mq_crc_fold(_mm512_castsi512_si128(d), mq_crc_load(kind->by384), x);
     x = mq_crc_fold(_mm512_extracti32x4_epi32(d, 1), mq_crc_load(kind->by256), x);
     x = mq_crc_fold(_mm512_extracti32x4_epi32(d, 2), mq_crc_load(kind->by128), x);
-    return mq_crc_finish(kind, x, p, n, rest);
+    return mq_crc_finish(kind, x, p, n);
 }
 
 MQ_CRC_AVX512 static uint32_t mq_crc32_wide(uint32_t raw, const uint8_t *p, size_t n) {
     if (n < 256) return mq_crc32_clmul(raw, p, n);
-    return mq_crc_fold_512(&mq_crc_gzip, raw, p, n, mq_crc32_slice);
+    return mq_crc_fold_512(&mq_crc_gzip, raw, p, n);
 }
 
 MQ_CRC_AVX512 static uint32_t mq_crc32c_wide(uint32_t raw, const uint8_t *p, size_t n) {
     if (n < 256) return mq_crc32c_clmul(raw, p, n);
-    return mq_crc_fold_512(&mq_crc_castagnoli, raw, p, n, mq_crc32c_instruction);
+    return mq_crc_fold_512(&mq_crc_castagnoli, raw, p, n);
 }
 #endif
 
