@@ -17,7 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAIRS = {"mqclient/**/aio.py": ("aio.py", "sync.py"), "tests/api/async_/**/*.py": ("/async_/", "/sync/")}
+PAIRS = {
+    "mqclient/rocketmq/**/aio.py": ("aio.py", "sync.py"),
+    "mqclient/pulsar/**/aio.py": ("aio.py", "sync.py"),
+    "tests/api/async_/**/*.py": ("/async_/", "/sync/"),
+}
 DROPPED = ("async", "await")
 UNWRAPPED = {"Awaitable": "[", "Opening": "[("}
 """Names that go with the brackets behind them."""
