@@ -5,7 +5,7 @@ thread sees half done; callbacks run after that step, on the thread that called.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, type_check_only
 
 from typing_extensions import disjoint_base
 
@@ -86,6 +86,7 @@ class Mailbox:
         What another thread is opening just now is dropped, too, but counts as taken.
         """
 
+@type_check_only
 class Batch(Protocol):
     """What a `SendFuture` asks of the batch in which its message travels: the slot of that request.
 

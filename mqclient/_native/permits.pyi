@@ -5,7 +5,7 @@ the faces without entering: each of its calls is one step that no other thread s
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, type_check_only
 
 from typing_extensions import disjoint_base
 
@@ -133,7 +133,6 @@ class Outstanding:
     Offsets arrive ascending, with gaps; they are done in any order.
     """
 
-    def __init__(self) -> None: ...
     def __len__(self) -> int: ...
     def __contains__(self, offset: object, /) -> bool: ...
     @property
@@ -183,6 +182,7 @@ ARM: Final = 1
 FLUSH: Final = 2
 """The group is full: `take` now. Answered by each further call until somebody does."""
 
+@type_check_only
 class EntryLike(Protocol):
     """What is read of `mqclient._native.pulsar.Entry`."""
 
@@ -195,6 +195,7 @@ class EntryLike(Protocol):
     @property
     def ack_set(self) -> tuple[int, ...] | None: ...
 
+@type_check_only
 class MessageLike(Protocol):
     """What is read of `mqclient._native.pulsar.Message`; `batch_index` is -1 if the entry is not batch-framed."""
 
@@ -203,6 +204,7 @@ class MessageLike(Protocol):
     @property
     def batch_index(self) -> int: ...
 
+@type_check_only
 class MessageIdLike(Protocol):
     """What is read of `mqclient._native.pulsar.MessageId`."""
 
@@ -215,8 +217,8 @@ class MessageIdLike(Protocol):
     @property
     def batch_size(self) -> int: ...
 
-Ackable: TypeAlias = MessageLike | MessageIdLike
-Ack: TypeAlias = tuple[int, int] | tuple[int, int, tuple[int, ...]]
+_Ackable: TypeAlias = MessageLike | MessageIdLike
+_Ack: TypeAlias = tuple[int, int] | tuple[int, int, tuple[int, ...]]
 """`(ledger, entry)` or `(ledger, entry, words)`: signed words, bit set = not acked yet, no zero words at the end; as
 `pulsar.encode_ack` takes them."""
 
@@ -234,23 +236,23 @@ class AckSet:
     def __len__(self) -> int:
         """Ids that wait to be told one by one."""
 
-    def add(self, message: Ackable, /) -> int:
+    def add(self, message: _Ackable, /) -> int:
         """0 (nearly always), ARM or FLUSH. ValueError for a batch index outside of its batch.
 
         The extension reads a native message without attribute lookups if its type offers `__ack_id__`: a capsule
         around the C function of `_native/common/ack_id.pxd`.
         """
 
-    def add_many(self, messages: Iterable[Ackable], /) -> int: ...
+    def add_many(self, messages: Iterable[_Ackable], /) -> int: ...
     def add_id(self, ledger: int, entry: int, batch_index: int = -1, batch_size: int = 0, /) -> int: ...
-    def add_cumulative(self, message: Ackable, /) -> int:
+    def add_cumulative(self, message: _Ackable, /) -> int:
         """Everything up to and including this; only ever forward. Without `batch_index` a message inside a batch
         acknowledges the entry before, the last one its own entry."""
 
-    def take(self) -> list[Ack]:
+    def take(self) -> list[_Ack]:
         """The group, in the order in which its entries came up; the next `add` starts a new one."""
 
-    def take_cumulative(self) -> Ack | None:
+    def take_cumulative(self) -> _Ack | None:
         """The position to tell, if it moved since."""
 
     def covers(self, ledger: int, entry: int, batch_index: int = -1, /) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mqclient._native.permits import Ack, Ackable
+    from mqclient._native.permits import _Ack, _Ackable
 
 DELIVERED: Final = 0
 SKIPPED: Final = 1
@@ -26,7 +26,7 @@ FLUSH: Final = 2
 _REASONS: Final = ("delivered", "skipped", "discarded", "expired", "chunk")
 _MOST: Final = 2**31 - 1
 _LARGEST_BATCH: Final = 2**24
-_WHOLE: Final = 2**31
+_WHOLE: Final = _MOST
 """As a batch index: the whole entry, behind every message of it."""
 
 
@@ -315,24 +315,19 @@ class AckSet:
     def __len__(self) -> int:
         return len(self._group)
 
-    def add(self, message: Ackable, /) -> int:
+    def add(self, message: _Ackable, /) -> int:
         ledger, entry, index, size, ack_set = _place(message)
         with self._lock:
             return self._add(ledger, entry, index, size, ack_set)
 
-    def add_many(self, messages: Iterable[Ackable], /) -> int:
-        places = [_place(message) for message in messages]
-        signal = 0
-        with self._lock:
-            for place in places:
-                signal = max(signal, self._add(*place))
-        return signal
+    def add_many(self, messages: Iterable[_Ackable], /) -> int:
+        return max(map(self.add, messages), default=0)
 
     def add_id(self, ledger: int, entry: int, batch_index: int = -1, batch_size: int = 0, /) -> int:
         with self._lock:
             return self._add(ledger, entry, batch_index, batch_size, None)
 
-    def add_cumulative(self, message: Ackable, /) -> int:
+    def add_cumulative(self, message: _Ackable, /) -> int:
         ledger, entry, index, size, _ = _place(message)
         _check_index(index, size)
         if index < 0 or index == size - 1:
@@ -348,8 +343,8 @@ class AckSet:
             self._position, self._size, self._moved = position, size, True
             return self._signal(armed)
 
-    def take(self) -> list[Ack]:
-        acks: list[Ack] = []
+    def take(self) -> list[_Ack]:
+        acks: list[_Ack] = []
         with self._lock:
             for key in self._group:
                 entry = self._entries[key]
@@ -360,7 +355,7 @@ class AckSet:
             self._group.clear()
         return acks
 
-    def take_cumulative(self) -> Ack | None:
+    def take_cumulative(self) -> _Ack | None:
         with self._lock:
             if not self._moved:
                 return None
@@ -399,10 +394,10 @@ class AckSet:
         key = (ledger, entry)
         known = self._entries.get(key)
         if known is None:
-            left = (1 << max(size, 1)) - 1
+            left = (1 << size) - 1 if index >= 0 else 0
             if ack_set:
                 left &= _bits(ack_set)
-            known = self._entries[key] = _Entry(size, left)
+            known = self._entries[key] = _Entry(size if index >= 0 else 0, left)
         elif not known.left or (index >= 0 and not known.left >> index & 1):
             return self._signal(armed=True)
         known.left &= ~(1 << index) if index >= 0 else 0
