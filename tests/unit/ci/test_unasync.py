@@ -29,6 +29,7 @@ def unasync() -> ModuleType:
         ("async for x in y: z = [await w(i)  for i in x]\n", "for x in y: z = [w(i)  for i in x]\n"),
         ("def f() -> Awaitable[dict[str, int]]: ...\n", "def f() -> dict[str, int]: ...\n"),
         ("x: list[Awaitable[list[int]]] = a[0]\n", "x: list[list[int]] = a[0]\n"),
+        ("def f(self) -> Opening[C]: return Opening(self.g())\n", "def f(self) -> C: return (self.g())\n"),
         ("s = 'await async __aenter__'  # await __aenter__\n", "s = 'await async __aenter__'  # await __aenter__\n"),
         ("def __aenter__(self): raise StopAsyncIteration\n", "def __enter__(self): raise StopIteration\n"),
         ("from a.io.aio import AsyncioDriver\n", "from a.io.threads import ThreadsDriver\n"),
@@ -46,7 +47,9 @@ def test_conversion(unasync: ModuleType, source: str, wanted: str) -> None:
 
 
 def test_code_without_rules_stays_to_the_blank(unasync: ModuleType) -> None:
-    source = (ROOT / ".ci/unasync.py").read_text(encoding="utf-8").replace("Awaitable", "Other")
+    source = (
+        (ROOT / ".ci/unasync.py").read_text(encoding="utf-8").replace("Awaitable", "Other").replace("Opening", "Other")
+    )
     assert unasync.convert(source.replace(unasync.MARK, "#"), unasync.Rules({}, {}, {})) == source.replace(
         unasync.MARK, "#"
     )
@@ -59,8 +62,9 @@ def test_rules_that_hit_nothing_are_known(unasync: ModuleType) -> None:
 
 
 def test_the_result_is_formatted_and_its_imports_sorted(unasync: ModuleType) -> None:
-    untidy = "import os\nimport io\nx = (os,\n  io)\n"
-    assert unasync.tidy(untidy, "sync.py") == "import io\nimport os\n\nx = (os, io)\n"
+    untidy = "import os\nimport io, re\nx = (os,\n  io)\ndef f(): return (x)\n"
+    tidy = "import io\nimport os\n\nx = (os, io)\n\n\ndef f():\n    return x\n"
+    assert unasync.tidy(untidy, "sync.py") == tidy
 
 
 def test_it_stays_small() -> None:
