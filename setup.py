@@ -1,6 +1,7 @@
 """Builds the six extensions; fails if it cannot, unless MQCLIENT_PURE=1 asks for the pure-Python package.
 
-MQCLIENT_ONLY=remoting,digest builds just these; MQCLIENT_CFLAGS and MQCLIENT_LDFLAGS are added to the compiler's line.
+MQCLIENT_ONLY=remoting,digest builds just these; MQCLIENT_CFLAGS and MQCLIENT_LDFLAGS are added to the compiler's line;
+MQCLIENT_LINES=1 makes the C tell debuggers and gcov which Cython line it came from.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def extensions() -> list[Extension]:
     return cythonize(  # type: ignore[no-any-return]
         modules,
         include_path=["_native"],
+        emit_linenums=os.environ.get("MQCLIENT_LINES") == "1",
         compiler_directives={"language_level": "3", "embedsignature": False, "auto_pickle": False},
     )
 

@@ -1,0 +1,98 @@
+"""Which lines of the native decoders the fuzz campaign and the vectors reach, measured by gcov on a copy of the tree.
+
+usage: python .ci/decoder_coverage.py [--runs N] [--at-least PERCENT]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COPY = ROOT / "build" / "coverage"
+COPIED = ("_native", "mqclient", "tests", "proto", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+EXTENSIONS = ("remoting", "pulsar")
+ENCODERS = ("encode", "builder", "keys", "arguments", "write", "send")
+"""Parts whose name holds one of these make bytes; they are not fed any."""
+
+
+def run(*command: str, **environment: str) -> None:
+    subprocess.run(command, cwd=COPY, env={**os.environ, **environment}, check=True)
+
+
+def build() -> None:
+    """A copy, since the C files are others with line numbers in them."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    COPY.mkdir(parents=True)
+    left_out = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, COPY / name, ignore=left_out)
+        else:
+            shutil.copy2(ROOT / name, COPY)
+    run(
+        *(sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--build-temp", "objects"),
+        MQCLIENT_LINES="1",
+        MQCLIENT_CFLAGS="--coverage -O0 -Wno-cpp",
+        MQCLIENT_LDFLAGS="--coverage",
+    )
+
+
+def counts() -> dict[str, dict[int, int]]:
+    """File of ours -> line -> how often it ran."""
+    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for data in COPY.glob("objects/**/*.gcda"):
+        command = ["gcov", "--json-format", "--stdout", str(data)]
+        report = subprocess.run(command, cwd=COPY, check=True, capture_output=True, text=True).stdout
+        for document in report.splitlines():
+            for file in json.loads(document)["files"]:
+                name = file["file"].removeprefix(f"{COPY}/")
+                for line in file["lines"]:
+                    found[name][line["line_number"]] += line["count"]
+    return found
+
+
+def is_decoder(name: str) -> bool:
+    stem = Path(name).stem
+    return name.startswith(tuple(f"_native/{one}/" for one in EXTENSIONS)) and not any(
+        word in stem for word in ENCODERS
+    )
+
+
+def ranges(numbers: list[int]) -> str:
+    """1-3, 7, 9-12"""
+    out: list[list[int]] = []
+    for number in numbers:
+        if out and out[-1][1] == number - 1:
+            out[-1][1] = number
+        else:
+            out.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in out)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--runs", default="20000")
+    options.add_argument("--at-least", type=float, default=95.0, metavar="PERCENT")
+    asked = options.parse_args()
+    build()
+    run(sys.executable, "tests/fuzz/campaign.py", "--runs", asked.runs, PYTHONPATH=str(COPY))
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not pure", "tests/vectors")
+    short = 0
+    for name, lines in sorted(counts().items()):
+        if is_decoder(name):
+            missed = sorted(number for number, count in lines.items() if not count)
+            percent = 100 * (len(lines) - len(missed)) / len(lines)
+            short += percent < asked.at_least
+            print(f"{percent:5.1f} %  {name}" + (f"  not reached: {ranges(missed)}" if missed else ""))
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
