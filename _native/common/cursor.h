@@ -1,0 +1,37 @@
+/* The checked cursor: the one way to read bytes that a peer sent.
+
+   A read beyond the end gives zero (or NULL), moves nothing and sets `bad` for good, so a sequence of reads is checked
+   by looking at `bad` once behind it; only what steers a loop or an allocation must look earlier. */
+
+#ifndef MQ_CURSOR_H
+#define MQ_CURSOR_H
+
+#include "endian.h"
+
+typedef struct {
+    const uint8_t *at, *end;
+    int bad;
+} mq_cursor;
+
+static inline mq_cursor mq_open(const uint8_t *at, const uint8_t *end) { mq_cursor c = {at, end, 0}; return c; }
+static inline int64_t mq_left(const mq_cursor *c) { return c->end - c->at; }
+
+/* Step over `size` bytes; gives where they begin. */
+static inline const uint8_t *mq_skip(mq_cursor *c, int64_t size) {
+    const uint8_t *at = c->at;
+    if (size < 0 || size > c->end - at || c->bad) { c->bad = 1; return NULL; }
+    c->at = at + size;
+    return at;
+}
+
+/* Let the cursor end `size` bytes behind `start`, which lies at or before `at`: never later than it did. */
+static inline void mq_narrow(mq_cursor *c, const uint8_t *start, int64_t size) {
+    if (size < c->at - start || size > c->end - start) c->bad = 1; else c->end = start + size;
+}
+
+static inline int32_t mq_u8(mq_cursor *c) { const uint8_t *p = mq_skip(c, 1); return p ? *p : 0; }
+static inline int16_t mq_i16(mq_cursor *c) { const uint8_t *p = mq_skip(c, 2); return p ? mq_be16(p) : 0; }
+static inline int32_t mq_i32(mq_cursor *c) { const uint8_t *p = mq_skip(c, 4); return p ? mq_be32(p) : 0; }
+static inline int64_t mq_i64(mq_cursor *c) { const uint8_t *p = mq_skip(c, 8); return p ? mq_be64(p) : 0; }
+
+#endif

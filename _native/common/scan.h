@@ -1,0 +1,112 @@
+/* Scanning property text (name 0x01 value 0x02, again and again), sixteen bytes at a time where SSE2 is there.
+
+   Everything here works inside [text, text + size), which a cursor has checked. */
+
+#ifndef MQ_SCAN_H
+#define MQ_SCAN_H
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__SSE2__) && defined(__GNUC__)
+#  define MQ_SCAN_SSE2 1
+#  include <emmintrin.h>
+#endif
+
+#define MQ_NAME_END 1
+#define MQ_VALUE_END 2
+
+typedef struct {
+    const uint8_t *name, *value;
+    int32_t name_size, value_size;
+} mq_entry;
+
+/* Whether an entry called `name` starts at `at` with a value; then where the value is. */
+static inline int mq_entry_here(const uint8_t *at, const uint8_t *end, const char *name, int32_t n, mq_entry *out) {
+    if (end - at < n + 2 || at[n] != MQ_NAME_END || at[n + 1] == MQ_VALUE_END || memcmp(at, name, n) != 0) return 0;
+    const uint8_t *value = at + n + 1, *stop = memchr(value, MQ_VALUE_END, end - value);
+    out->name = at;
+    out->name_size = n;
+    out->value = value;
+    out->value_size = (int32_t)((stop ? stop : end) - value);
+    return 1;
+}
+
+/* The last entry called `name`, as a dict made of the text would have it; 0 if there is none. `n` is at least 1. */
+static inline int mq_find_entry(const uint8_t *text, int32_t size, const char *name, int32_t n, mq_entry *out) {
+    const uint8_t *end = text + size;
+    int32_t at = size - n - 2; /* the last place where an entry with a value can start */
+#ifdef MQ_SCAN_SSE2
+    const __m128i name_end = _mm_set1_epi8(MQ_NAME_END), value_end = _mm_set1_epi8(MQ_VALUE_END);
+    for (; at >= 16; at -= 16) { /* the sixteen places up to `at`: one byte before each, and the one behind the name */
+        const uint8_t *low = text + at - 15;
+        __m128i before = _mm_loadu_si128((const __m128i *)(low - 1));
+        __m128i behind = _mm_loadu_si128((const __m128i *)(low + n));
+        unsigned found = (unsigned)_mm_movemask_epi8(
+            _mm_and_si128(_mm_cmpeq_epi8(before, value_end), _mm_cmpeq_epi8(behind, name_end)));
+        while (found) {
+            int bit = 31 - __builtin_clz(found);
+            if (mq_entry_here(low + bit, end, name, n, out)) return 1;
+            found &= ~(1u << bit);
+        }
+    }
+#endif
+    for (; at > 0; at--)
+        if (text[at - 1] == MQ_VALUE_END && mq_entry_here(text + at, end, name, n, out)) return 1;
+    return at == 0 && mq_entry_here(text, end, name, n, out);
+}
+
+/* Where the separators are, in order: 2 * place, + 1 for a value's end. `out` has room for one per byte. */
+static inline int32_t mq_separators(const uint8_t *text, int32_t size, uint16_t *out) {
+    int32_t count = 0, at = 0;
+#ifdef MQ_SCAN_SSE2
+    const __m128i name_end = _mm_set1_epi8(MQ_NAME_END), value_end = _mm_set1_epi8(MQ_VALUE_END);
+    for (; size - at >= 16; at += 16) {
+        __m128i block = _mm_loadu_si128((const __m128i *)(text + at));
+        unsigned values = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, value_end));
+        unsigned found = values | (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, name_end));
+        for (; found; found &= found - 1) {
+            int bit = __builtin_ctz(found);
+            out[count++] = (uint16_t)(2 * (at + bit) + (values >> bit & 1));
+        }
+    }
+#endif
+    for (; at < size; at++)
+        if (text[at] == MQ_NAME_END || text[at] == MQ_VALUE_END)
+            out[count++] = (uint16_t)(2 * at + (text[at] == MQ_VALUE_END));
+    return count;
+}
+
+/* Entries of a text, given its separators: `next` is the separator to go on with, `start` where the entry starts. */
+typedef struct {
+    const uint8_t *text;
+    const uint16_t *separators;
+    int32_t size, count, next, start;
+} mq_entries;
+
+static inline mq_entries mq_open_entries(const uint8_t *text, int32_t size, uint16_t *scratch) {
+    mq_entries e = {text, scratch, size, mq_separators(text, size, scratch), 0, 0};
+    return e;
+}
+
+/* The next entry with a name and a value; 0 behind the last. */
+static inline int mq_next_entry(mq_entries *e, mq_entry *out) {
+    while (e->start < e->size) {
+        int32_t start = e->start, middle = -1, stop = e->size;
+        while (e->next < e->count) {
+            uint16_t separator = e->separators[e->next++];
+            if (separator & 1) { stop = separator >> 1; break; }
+            if (middle < 0) middle = separator >> 1;
+        }
+        e->start = stop + 1;
+        if (middle > start && stop > middle + 1) {
+            out->name = e->text + start;
+            out->name_size = middle - start;
+            out->value = e->text + middle + 1;
+            out->value_size = stop - middle - 1;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,184 @@
+# Rows of Arrow buffers into the body of a batch send.
+
+@cython.final
+@cython.internal
+cdef class Source:
+    """One column of variable size, its buffers held and their sizes known."""
+    cdef list held
+    cdef const uint8_t *bits  # validity, NULL if every row has a value
+    cdef const int32_t *ends
+    cdef const uint8_t *data
+    cdef Py_ssize_t bits_size, entries, data_size
+
+    cdef int open(self, object validity, object ends, object data) except -1:
+        cdef Run run
+        self.held = []
+        if validity is not None:
+            self.held.append(hold(validity, &run))
+            self.bits, self.bits_size = run.at, run.size
+        self.held.append(hold(ends, &run))
+        self.ends, self.entries = <const int32_t *>run.at, run.size // 4 - 1
+        if data is not None:
+            self.held.append(hold(data, &run))
+            self.data, self.data_size = run.at, run.size
+        return 0
+
+    cdef int check(self, Py_ssize_t stop, str name) except -1:
+        if self.entries < stop or (self.bits != NULL and self.bits_size * 8 < stop):
+            raise ConfigError(f"column {name!r} is too short for {stop} rows")
+        return 0
+
+    cdef int value(self, Py_ssize_t row, Run *out) except -1:
+        """The value of a row below `entries`: size -1 for a null."""
+        cdef int32_t start = self.ends[row], stop = self.ends[row + 1]
+        if start < 0 or stop < start or stop > self.data_size:
+            raise ConfigError("offsets of a column do not fit its data")
+        out.at = self.data + start
+        out.size = stop - start
+        if self.bits != NULL and not self.bits[row >> 3] >> (row & 7) & 1:
+            out.size = -1
+        return 0
+
+
+cdef Source source(object columns, str name, Py_ssize_t stop):
+    """A column by name, None if it is not there."""
+    cdef Source out
+    if name not in columns:
+        return None
+    out = Source.__new__(Source)
+    validity, ends, data = columns[name]
+    out.open(validity, ends, data)
+    out.check(stop, name)
+    return out
+
+
+@cython.final
+@cython.internal
+cdef class Maps:
+    """The properties column: which entries a row has, their names and values."""
+    cdef Source rows, names, values
+
+    cdef int write(self, mq_writer *w, Py_ssize_t row) except -1:
+        cdef int32_t entry, start = self.rows.ends[row], stop = self.rows.ends[row + 1]
+        cdef Run name, value
+        if start < 0 or stop < start or stop > self.names.entries or stop > self.values.entries:
+            raise ConfigError("offsets of column 'properties' do not fit its entries")
+        for entry in range(start, stop):
+            self.names.value(entry, &name)
+            self.values.value(entry, &value)
+            if name.size <= 0 or value.size <= 0:
+                raise ConfigError("a property name or value is empty")
+            put_entry(w, name, value)
+        return 0
+
+
+cdef Maps maps(object columns, Py_ssize_t stop):
+    cdef Maps out
+    if "properties" not in columns:
+        return None
+    out = Maps.__new__(Maps)
+    _, rows, name_ends, names, value_ends, values = columns["properties"]
+    out.rows, out.names, out.values = Source.__new__(Source), Source.__new__(Source), Source.__new__(Source)
+    out.rows.open(None, rows, None)
+    out.names.open(None, name_ends, names)
+    out.values.open(None, value_ends, values)
+    out.rows.check(stop, "properties")
+    return out
+
+
+cdef int put_entry(mq_writer *w, Run name, Run value) except -1:
+    if separates(name) or separates(value):
+        raise ConfigError("a property name or value holds the separator 0x01 or 0x02")
+    return write_entry(w, name, value)
+
+
+cdef int put_optional(mq_writer *w, Run name, Source column, Py_ssize_t row) except -1:
+    """A property that is left out where it is null or empty."""
+    cdef Run value
+    if column is not None:
+        column.value(row, &value)
+        if value.size > 0:
+            put_entry(w, name, value)
+    return 0
+
+
+@cython.final
+@cython.internal
+cdef class Rows:
+    """What `encode_columns` was given."""
+    cdef Source bodies, keys, tags
+    cdef Maps entries
+    cdef UniqueKeys unique
+    cdef const uint8_t *flags
+    cdef object held_flags
+    cdef int64_t now_ms
+    cdef bint wait
+
+    cdef int take_flags(self, object columns, Py_ssize_t stop) except -1:
+        cdef Run run
+        if "flag" in columns:
+            _, flags = columns["flag"]
+            self.held_flags = hold(flags, &run)
+            if run.size < 4 * stop:
+                raise ConfigError(f"column 'flag' is too short for {stop} rows")
+            self.flags = run.at
+        return 0
+
+    cdef int write(self, mq_writer *w, Py_ssize_t row) except -1:
+        """One row: the element's fixed part and body, then the properties in place, their size put in behind."""
+        cdef Run body
+        cdef Py_ssize_t start = w.size, text
+        cdef int32_t flag = 0
+        cdef uint8_t *at
+        self.bodies.value(row, &body)
+        if body.size < 0:
+            raise ConfigError("a body is null or there is no column of them")
+        if self.flags != NULL:
+            memcpy(&flag, self.flags + 4 * row, 4)
+        write_element(w, body, literal(b"", 0), flag)
+        text = w.size
+        self.write_text(w, row)
+        check_text(w.size - text)
+        at = w.start + start
+        mq_put32(at, <int32_t>(w.size - start))
+        mq_put16(at + 20 + body.size, <int16_t>(w.size - text))
+        return 0
+
+    cdef int write_text(self, mq_writer *w, Py_ssize_t row) except -1:
+        cdef uint8_t[56] key
+        put_optional(w, literal(b"KEYS", 4), self.keys, row)
+        if self.unique is not None:
+            write_entry(w, literal(b"UNIQ_KEY", 8), literal(<const char *>key, self.unique.put(self.now_ms, key)))
+        mq_write(w, b"WAIT\x01true\x02" if self.wait else b"WAIT\x01false\x02", 10 if self.wait else 11)
+        put_optional(w, literal(b"TAGS", 4), self.tags, row)
+        if self.entries is not None:
+            self.entries.write(w, row)
+        return 0
+
+
+def encode_columns(columns not None, Py_ssize_t start, Py_ssize_t stop, *, UniqueKeys unique=None, int64_t now_ms=0,
+                   bint wait=True):
+    """Rows start to stop of Arrow buffers as the body of a batch send."""
+    cdef Rows rows = Rows.__new__(Rows)
+    cdef mq_writer w
+    cdef Py_ssize_t row
+    if not 0 <= start <= stop:
+        raise ConfigError(f"rows {start} to {stop} are no range")
+    for name in columns:
+        if name not in ("body", "tag", "keys", "properties", "flag"):
+            raise ConfigError(f"column {name!r} cannot be sent; body, tag, keys, properties and flag can")
+    rows.bodies = source(columns, "body", stop)
+    rows.keys = source(columns, "keys", stop)
+    rows.tags = source(columns, "tag", stop)
+    rows.entries = maps(columns, stop)
+    rows.take_flags(columns, stop)
+    rows.unique, rows.now_ms, rows.wait = unique, now_ms, wait
+    if rows.bodies is None and start < stop:
+        raise ConfigError("a body is null or there is no column of them")
+    mq_writer_open(&w, 256 * (stop - start))
+    try:
+        for row in range(start, stop):
+            rows.write(&w, row)
+        return mq_writer_done(&w)
+    finally:
+        mq_writer_drop(&w)
