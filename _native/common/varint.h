@@ -38,6 +38,8 @@ static inline int mq_next_field(mq_cursor *c, mq_field *f) {
     uint64_t tag = mq_varint(c);
     if (tag < 8 || tag > 0xffffffffu) { c->bad = 1; return 0; }
     f->tag = (uint32_t)tag;
+    f->value = f->size = 0;
+    f->start = c->at;
     switch (tag & 7) {
     case MQ_VARINT: f->value = (int64_t)mq_varint(c); break;
     case MQ_BYTES: {
@@ -47,8 +49,8 @@ static inline int mq_next_field(mq_cursor *c, mq_field *f) {
         f->start = mq_skip(c, f->size);
         break;
     }
-    case MQ_FIXED64: f->value = 0; mq_skip(c, 8); break; /* hot commands have none: only stepped over */
-    case MQ_FIXED32: f->value = 0; mq_skip(c, 4); break;
+    case MQ_FIXED64: mq_skip(c, 8); break; /* hot commands have none: only stepped over */
+    case MQ_FIXED32: mq_skip(c, 4); break;
     default: c->bad = 1;
     }
     return !c->bad;

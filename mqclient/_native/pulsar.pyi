@@ -7,13 +7,11 @@ its protocol default where that says the same. Hot commands have hand-made codec
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, final, overload
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, final, overload
 
-from typing_extensions import disjoint_base
+from typing_extensions import Buffer
 
 from mqclient.errors import ProtocolError
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # ---- command types that `FrameReader` decodes itself, with the shape of their events
 SEND: Final = 6
@@ -57,11 +55,11 @@ COLUMNS: Final[tuple[str, ...]]
 PING_FRAME: Final[bytes]
 PONG_FRAME: Final[bytes]
 
-Event: TypeAlias = tuple[Any, ...]
-Column: TypeAlias = tuple[Buffer | None, ...]
+_Event: TypeAlias = tuple[Any, ...]
+_Column: TypeAlias = tuple[Buffer | None, ...]
 """Arrow's buffers of one column, see `MessageBatch.columns`."""
 
-class Decompress(Protocol):
+class _Decompress(Protocol):
     """Handed in by the engine (`core/compress.py`); raises ProtocolError for bad bytes or more than `limit` of them.
 
     `kind` is the protocol's number: 1 LZ4 (a block without its size: `limit` is the exact one), 2 ZLIB, 3 ZSTD,
@@ -73,7 +71,7 @@ class Decompress(Protocol):
 def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
     """One non-blocking gathering send, the GIL kept: bytes sent (perhaps fewer than given), or -errno."""
 
-@disjoint_base
+@final
 class FrameReader:
     """Frames of one connection, either side. Bad bytes put it in an error state; feeding never raises.
 
@@ -88,18 +86,18 @@ class FrameReader:
         """Bytes of a frame that is not complete."""
 
     def __init__(self, max_frame: int = ..., *, check_crc: bool = True) -> None: ...
-    def feed(self, data: Buffer, /) -> list[Event]:
+    def feed(self, data: Buffer, /) -> list[_Event]:
         """The events of all frames that are complete now. After an error: nothing."""
 
-    def receive_into(self, fd: int, /) -> tuple[list[Event], int]:
+    def receive_into(self, fd: int, /) -> tuple[list[_Event], int]:
         """One non-blocking recv straight into the buffer, the GIL kept. The number is the bytes received, 0 at end of
         stream, or -errno (`WOULD_BLOCK` when there was nothing)."""
 
-    def wait_into(self, fd: int, ms: int, /) -> tuple[list[Event], int]:
+    def wait_into(self, fd: int, ms: int, /) -> tuple[list[_Event], int]:
         """Wait for readable up to `ms` (-1: for ever) without the GIL, then as `receive_into`; -EINTR after a
         signal."""
 
-@disjoint_base
+@final
 class Entry:
     """One stored entry as it came in SEND or MESSAGE: checked, its metadata read, its payload as sent.
 
@@ -268,6 +266,9 @@ LATEST: Final[MessageId]
 class Message:
     """One message; made by `decode_messages` only. Keys, properties and ids are read when asked for."""
 
+    __ack_id__: ClassVar[object]
+    """For `permits.AckSet`: see `_native/common/ack_id.pxd`; None in the pure twin."""
+
     @property
     def body(self) -> bytes: ...
     @property
@@ -359,7 +360,7 @@ class MessageBatch:
     @overload
     def __getitem__(self, index: slice, /) -> list[Message]: ...
     def __iter__(self) -> Iterator[Message]: ...
-    def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
+    def columns(self, names: Collection[str] | None = None) -> dict[str, _Column]:
         """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message, without making a message.
 
         Numbers, little-endian (batch_index: int32; sequence_id, published_at, event_time: int64, 0 where absent):
@@ -372,7 +373,7 @@ def decode_messages(
     payload: Buffer | None = None,
     /,
     *,
-    decompress: Decompress | None = None,
+    decompress: _Decompress | None = None,
     limit: int = MAX_MESSAGE,
     keep_compacted: bool = False,
 ) -> MessageBatch:
@@ -478,7 +479,7 @@ def encode_metadata(
     `encryption_keys` are serialized EncryptionKeys.
     """
 
-@disjoint_base
+@final
 class BatchBuilder:
     """The payload of one batch, message by message; used anew after `seal`.
 
@@ -516,7 +517,7 @@ class BatchBuilder:
         """`(payload, count)`; the builder is empty again."""
 
 def encode_columns(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, _Column],
     start: int,
     stop: int,
     /,

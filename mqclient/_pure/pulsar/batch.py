@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 from mqclient._pure.pulsar.wire import Buffer, data, number, u32
 
@@ -39,6 +39,7 @@ def single(
     return b"".join((u32.pack(len(metadata)), metadata, b"" if body is None else body))
 
 
+@final
 class BatchBuilder:
     """The payload of one batch, message by message; used anew after `seal`."""
 

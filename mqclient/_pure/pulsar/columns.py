@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqclient._pure.pulsar.batch import single
-from mqclient._pure.pulsar.entry import read_properties
+from mqclient._pure.pulsar.entry import read_pairs
 from mqclient._pure.pulsar.wire import Buffer
 from mqclient.errors import ConfigError
 
@@ -49,9 +49,9 @@ def _encoded(value: str | None) -> bytes | None:
 
 
 def _properties(messages: Sequence[Message]) -> Column:
-    rows = [read_properties(message._single.properties) for message in messages]
-    keys = [key.encode() for row in rows for key in row]
-    values = [value.encode() for row in rows for value in row.values()]
+    rows = [read_pairs(message._single.properties) for message in messages]
+    keys = [key.encode() for row in rows for key, _ in row]
+    values = [value.encode() for row in rows for _, value in row]
     return (None, _offsets(map(len, rows)), *_blobs(keys)[1:], *_blobs(values)[1:])
 
 
@@ -100,13 +100,15 @@ class _Blobs:
             raise ConfigError(f"column {self._name}: row {row} ends at {stop} of {len(self._data)} bytes")
         return self._data[start:stop]
 
+    def valid(self, row: int) -> bool:
+        if self._validity is None:
+            return True
+        if row // 8 >= len(self._validity):
+            raise ConfigError(f"column {self._name}: no validity bit for row {row}")
+        return bool(self._validity[row // 8] >> row % 8 & 1)
+
     def get(self, row: int) -> memoryview | None:
-        if self._validity is not None:
-            if row // 8 >= len(self._validity):
-                raise ConfigError(f"column {self._name}: no validity bit for row {row}")
-            if not self._validity[row // 8] >> row % 8 & 1:
-                return None
-        return self.bytes(row)
+        return self.bytes(row) if self.valid(row) else None
 
 
 class _Rows:
@@ -144,6 +146,8 @@ class _Rows:
         if self._maps is None:
             return []
         rows, keys, values = self._maps
+        if not rows.valid(row):
+            return []
         return [(keys.bytes(place), values.bytes(place)) for place in range(*rows.span(row))]
 
     def message(self, row: int, sequence_id: int) -> bytes:

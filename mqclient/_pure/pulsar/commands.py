@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mqclient._pure.pulsar.entry import Entry
+from mqclient._pure.pulsar.entry import read_entry
 from mqclient._pure.pulsar.wire import BYTES, Malformed, fields, int32, words
 
 SEND, SEND_RECEIPT, MESSAGE, ACK, FLOW, PING, PONG = 6, 7, 9, 10, 11, 18, 19
@@ -86,7 +86,7 @@ def _send(data: bytes, at: int, end: int, rest: bytes, check_crc: bool) -> Event
         found.get("is_chunk", 0) != 0,
         found.get("marker", 0) != 0,
         _txn(found),
-        Entry(rest, check_crc),
+        read_entry(rest, check_crc),
     )
 
 
@@ -111,7 +111,7 @@ def _message(data: bytes, at: int, end: int, rest: bytes, check_crc: bool) -> Ev
         elif tag == 6 << 3:
             found["permits"] = value & 0xFFFFFFFF
     _needed(found, "MESSAGE", "consumer_id", "message_id")
-    entry = Entry(rest, check_crc)
+    entry = read_entry(rest, check_crc)
     entry.consumer_id = found["consumer_id"]
     entry.ledger, entry.entry, entry.partition = place.ledger, place.entry, place.partition
     entry.batch_index = place.batch_index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, final
 
 from mqclient._pure.digest import crc32c
 from mqclient._pure.pulsar.wire import BYTES, Buffer, Malformed, fields, int32, to_text, u16, u32, words
@@ -15,7 +15,7 @@ MAGIC_BROKER_ENTRY = 0x0E02
 # number of a field -> attribute and how its value reads; by wire type
 _LONGS = {2: "sequence_id", 3: "published_at", 12: "event_time", 19: "deliver_at", 24: "highest_sequence_id"}
 _INTS = {8: "compression", 20: "marker_type", 27: "num_chunks", 28: "total_chunk_size", 29: "chunk_id"}
-_BOOLS = {17: "key_b64", 25: "null_value", 30: "null_key"}
+_BOOLS = {17: "key_b64", 25: "null_value", 30: "_null_key"}
 _TEXTS = {1: "producer_name", 5: "replicated_from", 6: "partition_key", 26: "uuid"}
 _BLOBS = {16: "schema_version", 18: "ordering_key"}
 
@@ -31,14 +31,20 @@ def _pair(source: Buffer) -> tuple[str, str]:
     return key, value
 
 
-def read_properties(pairs: Iterable[Buffer]) -> dict[str, str]:
-    """A dict of KeyValues; an empty one if any of them is malformed."""
+def read_pairs(pairs: Iterable[Buffer]) -> list[tuple[str, str]]:
+    """KeyValues; none if any of them is malformed."""
     try:
-        return dict(map(_pair, pairs))
+        return list(map(_pair, pairs))
     except Malformed:
-        return {}
+        return []
 
 
+def read_properties(pairs: Iterable[Buffer]) -> dict[str, str]:
+    """A dict of KeyValues; of a key that occurs twice the last value."""
+    return dict(read_pairs(pairs))
+
+
+@final
 class Entry:
     """One stored entry as it came in SEND or MESSAGE: checked, its metadata read, its payload as sent."""
 
@@ -46,6 +52,7 @@ class Entry:
         "_compacted",
         "_data",
         "_metadata",
+        "_null_key",
         "_payload",
         "_permits",
         "_properties",
@@ -70,7 +77,6 @@ class Entry:
         "key_b64",
         "ledger",
         "marker_type",
-        "null_key",
         "null_value",
         "num_chunks",
         "num_messages",
@@ -89,7 +95,7 @@ class Entry:
         "uuid",
     )
 
-    def __init__(self, data: bytes, check_crc: bool) -> None:
+    def __init__(self) -> None:
         self.topic: str | None = None
         self.epoch = 0
         self.consumer_id = self.ledger = self.entry = self.partition = self.batch_index = -1
@@ -100,20 +106,14 @@ class Entry:
         self.broker_timestamp: int | None = None
         self.broker_index: int | None = None
         self.corrupt: int | None = None
-        self._data = data
+        self._data = b""
         self._stored = self._metadata = self._payload = (0, 0)
         self._forget()
-        try:
-            if not self._read(check_crc):
-                self.corrupt = CHECKSUM_MISMATCH
-        except Malformed:
-            self.corrupt = CHECKSUM_MISMATCH
-            self._forget()
 
     def _forget(self) -> None:
         """The metadata of an entry whose metadata cannot be read."""
         self.num_messages = 1
-        self.batched = self.encrypted = self.key_b64 = self.null_value = self.null_key = False
+        self.batched = self.encrypted = self.key_b64 = self.null_value = self._null_key = False
         self.compression = self.uncompressed_size = 0
         self.chunk_id: int | None = None
         self.num_chunks: int | None = None
@@ -134,11 +134,21 @@ class Entry:
     @staticmethod
     def from_stored(stored: Buffer, /, ledger: int = -1, entry: int = -1, partition: int = -1) -> Entry:
         """An entry from the bytes that a broker keeps (`stored`)."""
-        made = Entry(bytes(stored), True)
+        made = read_entry(bytes(stored), True)
         made.ledger, made.entry, made.partition = ledger, entry, partition
         return made
 
     # ---- reading
+
+    def _take(self, data: bytes, check_crc: bool) -> None:
+        self._data = data
+        try:
+            good = self._read(check_crc)
+        except Malformed:
+            good = False
+            self._forget()
+        if not good:
+            self.corrupt = CHECKSUM_MISMATCH
 
     def _read(self, check_crc: bool) -> bool:
         """False if the checksum is wrong; Malformed if there is nothing to read."""
@@ -234,14 +244,14 @@ class Entry:
             left += (word & ((1 << bits) - 1)).bit_count()
         return left
 
-    def acked(self, index: int) -> bool:
+    def _acked(self, index: int) -> bool:
         """The ack set names this batch index as acknowledged."""
         if not self.ack_set:
             return False
         place, bit = divmod(index, 64)
         return place >= len(self.ack_set) or not self.ack_set[place] >> bit & 1
 
-    def gone(self, index: int) -> bool:
+    def _gone(self, index: int) -> bool:
         """Compaction took this batch index."""
         return bool(self._compacted) and index not in self._compacted
 
@@ -253,9 +263,9 @@ class Entry:
 
     @property
     def properties(self) -> dict[str, str]:
-        return read_properties(self.raw_properties())
+        return read_properties(self._raw_properties())
 
-    def raw_properties(self) -> list[Buffer]:
+    def _raw_properties(self) -> list[Buffer]:
         """The KeyValues as sent."""
         return [self._data[start:stop] for start, stop in self._properties]
 
@@ -279,3 +289,10 @@ class Entry:
 
     def __reduce__(self) -> Any:
         raise TypeError("an entry cannot be pickled")
+
+
+def read_entry(data: bytes, check_crc: bool) -> Entry:
+    """The entry in these bytes, corrupt if they are."""
+    entry = Entry()
+    entry._take(data, check_crc)
+    return entry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from mqclient._pure.pulsar.commands import Event, read_command
 from mqclient._pure.pulsar.fdio import receive, wait
 from mqclient._pure.pulsar.wire import Buffer, Malformed, u32
@@ -11,6 +13,7 @@ MAX_MESSAGE = 5242880
 FRAME_PADDING = 10240
 
 
+@final
 class FrameReader:
     """Frames of one connection, either side. Bad bytes put it in an error state; feeding never raises."""
 

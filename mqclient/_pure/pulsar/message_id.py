@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 from mqclient._pure.pulsar.wire import BYTES, Malformed, data, fields, int32, number
 from mqclient.errors import ProtocolError
@@ -11,9 +11,11 @@ _DEPTH = 2
 """An id holds that of its first chunk, and that one none."""
 
 
+@final
 class MessageId:
     """Where a message lies. Ordered by ledger, entry and batch index; hashable, picklable."""
 
+    __module__ = "mqclient._pure.pulsar"  # its public name: pickles hold it
     __slots__ = ("batch_index", "batch_size", "entry", "first_chunk", "ledger", "partition")
 
     ledger: int
@@ -106,7 +108,3 @@ def _read(source: bytes, at: int, end: int, depth: int) -> MessageId:
         raise Malformed("ledger or entry is missing")
     partition, batch_index, batch_size = (int32(found.get(field, none)) for field, none in ((3, -1), (4, -1), (6, 0)))
     return MessageId(found[1], found[2], partition, batch_index, batch_size, first_chunk)
-
-
-EARLIEST = MessageId(-1, -1)
-LATEST = MessageId((1 << 63) - 1, (1 << 63) - 1)

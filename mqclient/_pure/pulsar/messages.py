@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Collection, Iterator
-from typing import Protocol, overload
+from typing import Any, ClassVar, Protocol, final, overload
 
 from mqclient._pure.pulsar.columns import Column, columns
 from mqclient._pure.pulsar.entry import CHECKSUM_MISMATCH, Entry, read_properties
@@ -54,9 +54,9 @@ class Single:
     def of_entry(entry: Entry) -> Single:
         single = Single()
         single.event_time, single.sequence_id = entry.event_time, entry.sequence_id
-        single.key, single.key_b64, single.null_key = entry.partition_key, entry.key_b64, entry.null_key
+        single.key, single.key_b64, single.null_key = entry.partition_key, entry.key_b64, entry._null_key
         single.ordering_key, single.null_value = entry.ordering_key, entry.null_value
-        single.properties = entry.raw_properties()
+        single.properties = entry._raw_properties()
         return single
 
     def read(self, data: Buffer, at: int, end: int) -> None:
@@ -87,19 +87,22 @@ class Single:
             self.null_key = value
 
 
+@final
 class Message:
     """One message; made by `decode_messages` only."""
 
     __slots__ = ("_single", "batch_index", "body", "compacted_out", "compression", "encrypted", "entry")
 
-    def __init__(self, entry: Entry, body: bytes, batch_index: int, single: Single) -> None:
-        self.entry = entry
-        self.body = body
-        self.batch_index = batch_index
-        self._single = single
-        self.compacted_out = False
-        self.compression = 0
-        self.encrypted = False
+    __ack_id__: ClassVar[Any] = None
+    """What only the extension has; see the stub."""
+
+    entry: Entry
+    body: bytes
+    batch_index: int
+    compacted_out: bool
+    compression: int
+    encrypted: bool
+    _single: Single
 
     @property
     def message_id(self) -> MessageId:
@@ -178,17 +181,29 @@ class Message:
         return f"<Message {self.entry.ledger}:{self.entry.entry}:{self.batch_index}, {len(self.body)} bytes>"
 
 
+def _message(entry: Entry, body: bytes, batch_index: int, single: Single) -> Message:
+    made = Message()
+    made.entry = entry
+    made.body = body
+    made.batch_index = batch_index
+    made._single = single
+    made.compacted_out = False
+    made.compression = 0
+    made.encrypted = False
+    return made
+
+
+@final
 class MessageBatch:
     """The messages of one entry that are to be delivered."""
 
     __slots__ = ("_messages", "compacted", "corrupt", "entry", "lost")
 
-    def __init__(self, entry: Entry, corrupt: int | None, messages: list[Message], compacted: int = 0) -> None:
-        self.entry = entry
-        self.corrupt = corrupt
-        self.compacted = compacted
-        self._messages = messages
-        self.lost = max(entry.charged - len(messages) - compacted, 0)
+    entry: Entry
+    corrupt: int | None
+    compacted: int
+    lost: int
+    _messages: list[Message]
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -208,6 +223,16 @@ class MessageBatch:
         return columns(self._messages, names)
 
 
+def _batch(entry: Entry, corrupt: int | None, messages: list[Message], compacted: int = 0) -> MessageBatch:
+    made = MessageBatch()
+    made.entry = entry
+    made.corrupt = corrupt
+    made.compacted = compacted
+    made._messages = messages
+    made.lost = max(entry.charged - len(messages) - compacted, 0)
+    return made
+
+
 def decode_messages(
     entry: Entry,
     payload: Buffer | None = None,
@@ -219,41 +244,41 @@ def decode_messages(
 ) -> MessageBatch:
     """The messages of an entry. Bad bytes never raise: see `MessageBatch.corrupt`."""
     if entry.corrupt is not None:
-        return MessageBatch(entry, CHECKSUM_MISMATCH, [])
+        return _batch(entry, CHECKSUM_MISMATCH, [])
     data = memoryview(entry.payload if payload is None else payload)
     encrypted = entry.encrypted and payload is None
     if encrypted or (entry.compression and decompress is None):
         return _as_stored(entry, data, encrypted)
     if entry.compression and decompress is not None:
         if entry.uncompressed_size > limit:
-            return MessageBatch(entry, UNCOMPRESSED_SIZE_CORRUPTION, [])
+            return _batch(entry, UNCOMPRESSED_SIZE_CORRUPTION, [])
         try:
             data = memoryview(decompress(entry.compression, data, entry.uncompressed_size))
         except ProtocolError:
-            return MessageBatch(entry, DECOMPRESSION_ERROR, [])
+            return _batch(entry, DECOMPRESSION_ERROR, [])
         if len(data) != entry.uncompressed_size:
-            return MessageBatch(entry, UNCOMPRESSED_SIZE_CORRUPTION, [])
+            return _batch(entry, UNCOMPRESSED_SIZE_CORRUPTION, [])
     if not entry.batched:
         return _unbatched(entry, data)
     try:
         return _batched(entry, data, keep_compacted)
     except Malformed:
-        return MessageBatch(entry, BATCH_DESERIALIZE_ERROR, [])
+        return _batch(entry, BATCH_DESERIALIZE_ERROR, [])
 
 
 def _as_stored(entry: Entry, data: memoryview, encrypted: bool) -> MessageBatch:
     """One message with the bytes that nobody could open; none if all in them are acknowledged."""
     if entry.charged == 0:
-        return MessageBatch(entry, None, [])
-    message = Message(entry, bytes(data), -1, Single.of_entry(entry))
+        return _batch(entry, None, [])
+    message = _message(entry, bytes(data), -1, Single.of_entry(entry))
     message.compression, message.encrypted = entry.compression, encrypted
-    return MessageBatch(entry, None, [message])
+    return _batch(entry, None, [message])
 
 
 def _unbatched(entry: Entry, data: memoryview) -> MessageBatch:
-    if entry.acked(0):
-        return MessageBatch(entry, None, [])
-    return MessageBatch(entry, None, [Message(entry, bytes(data), -1, Single.of_entry(entry))])
+    if entry._acked(0):
+        return _batch(entry, None, [])
+    return _batch(entry, None, [_message(entry, bytes(data), -1, Single.of_entry(entry))])
 
 
 def _batched(entry: Entry, data: memoryview, keep_compacted: bool) -> MessageBatch:
@@ -271,13 +296,13 @@ def _batched(entry: Entry, data: memoryview, keep_compacted: bool) -> MessageBat
         at = start + single.payload_size
         if single.payload_size < 0 or at > end:
             raise Malformed(f"the payload of message {index} is missing or cut")
-        if entry.acked(index):
+        if entry._acked(index):
             continue
-        gone = single.compacted_out or entry.gone(index)
+        gone = single.compacted_out or entry._gone(index)
         if gone and not keep_compacted:
             compacted += 1
             continue
-        message = Message(entry, bytes(data[start:at]), index, single)
+        message = _message(entry, bytes(data[start:at]), index, single)
         message.compacted_out = gone
         messages.append(message)
-    return MessageBatch(entry, None, messages, compacted)
+    return _batch(entry, None, messages, compacted)

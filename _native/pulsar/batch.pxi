@@ -1,0 +1,343 @@
+# The payload of a batch: message by message, or from rows of Arrow buffers.
+
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+cdef extern from "Python.h":
+    int PyList_CheckExact(object o)
+    int PyTuple_CheckExact(object o)
+    int PyTuple_Check(object o)
+
+cdef enum:
+    SINGLE_ROOM = 4 + 8 * 15  # sizes, numbers and tags of one message without its texts and body
+
+
+cdef struct Single:  # of one message, apart from its properties
+    Span key, ordering_key, body
+    int64_t event_time, sequence_id
+    bint null_value, key_b64, null_key
+
+
+cdef inline int put_single(mq_writer *w, Py_ssize_t begin, const Single *s) except -1:
+    """The rest of a message whose properties are written behind `begin` and room for the metadata's size."""
+    cdef uint8_t *p = mq_room(w, SINGLE_ROOM + <Py_ssize_t>(s.key.size + s.ordering_key.size + s.body.size))
+    if s.key.at != NULL:
+        p = mq_put_data(p, 2, s.key.at, s.key.size)
+    p = mq_put_number(p, 3, s.body.size)
+    if s.event_time != 0:
+        p = mq_put_number(p, 5, s.event_time)
+    if s.key_b64:
+        p = mq_put_number(p, 6, 1)
+    if s.ordering_key.at != NULL:
+        p = mq_put_data(p, 7, s.ordering_key.at, s.ordering_key.size)
+    if s.sequence_id != -1:
+        p = mq_put_number(p, 8, s.sequence_id)
+    if s.null_value:
+        p = mq_put_number(p, 9, 1)
+    if s.null_key:
+        p = mq_put_number(p, 10, 1)
+    mq_put32(w.start + begin, <int32_t>(p - w.start - begin - 4))
+    if s.body.size > 0:
+        memcpy(p, s.body.at, <size_t>s.body.size)
+    w.size = p - w.start + <Py_ssize_t>s.body.size
+    return 0
+
+
+cdef inline void clear_single(Single *s) noexcept nogil:
+    memset(s, 0, sizeof(Single))
+    s.sequence_id = -1
+
+
+@cython.final
+cdef class BatchBuilder:
+    """The payload of one batch, message by message; used anew after `seal`."""
+
+    cdef mq_writer w
+    cdef readonly Py_ssize_t count
+    cdef Py_ssize_t max_messages, max_bytes, last
+
+    def __init__(self, Py_ssize_t max_messages=1000, Py_ssize_t max_bytes=131072):
+        self.max_messages = max_messages
+        self.max_bytes = max_bytes
+
+    def __dealloc__(self):
+        mq_writer_drop(&self.w)
+
+    @property
+    def size(self):
+        """Bytes of the payload so far."""
+        return self.w.size
+
+    cdef inline int begin(self) except -1:
+        """Where the writer stands is where the next message begins; room as the last batch took."""
+        if self.w.bytes == NULL:
+            mq_writer_open(&self.w, self.last + 1024)
+        return 0
+
+    def add(
+        self,
+        body,
+        str key=None,
+        properties=None,
+        int64_t event_time=0,
+        bytes ordering_key=None,
+        int64_t sequence_id=-1,
+        bint key_b64=False,
+        bint null_key=False,
+    ):
+        """Append one message; the size after it."""
+        cdef Single s
+        clear_single(&s)
+        s.event_time = event_time
+        s.sequence_id = sequence_id
+        s.key_b64 = key_b64
+        s.null_key = null_key
+        self.append(body, key, properties, ordering_key, &s)
+        return self.w.size
+
+    cdef int append(self, object body, object key, object properties, bytes ordering_key, Single *s) except -1:
+        """Append one message, or nothing if its parts are not what they should be."""
+        cdef View view
+        cdef bint viewed = False
+        self.begin()
+        cdef Py_ssize_t begin = self.w.size
+        try:
+            if body is None:
+                s.null_value = True
+            elif type(body) is bytes:
+                s.body.at = <const uint8_t *>PyBytes_AS_STRING(body)
+                s.body.size = PyBytes_GET_SIZE(body)
+            else:
+                open_view(&view, body)
+                viewed = True
+                s.body.at = view.at
+                s.body.size = view.size
+            if key is not None:
+                s.key = utf8(key)
+            if ordering_key is not None:
+                s.ordering_key.at = <const uint8_t *>PyBytes_AS_STRING(ordering_key)
+                s.ordering_key.size = PyBytes_GET_SIZE(ordering_key)
+            self.check(s)
+            mq_room(&self.w, 4)
+            write_properties(&self.w, 1, properties)
+            put_single(&self.w, begin, s)
+            self.count += 1
+        except:
+            if self.w.bytes != NULL:
+                self.w.size = begin
+            raise
+        finally:
+            if viewed:
+                close_view(&view)
+        return 0
+
+    cdef inline int check(self, const Single *s) except -1:
+        if s.body.size > 0x7FFFFFFF or self.w.size > 0x7FFFFFFF:
+            raise ConfigError("a body or batch of more than 2 GiB")
+        return 0
+
+    cdef int append_item(self, object item, int64_t sequence_id) except -1:
+        """A body, or a tuple of `add`'s arguments."""
+        cdef Single s
+        cdef tuple parts
+        cdef Py_ssize_t count
+        clear_single(&s)
+        s.sequence_id = sequence_id
+        if not isinstance(item, tuple):
+            return self.append(item, None, None, None, &s)
+        parts = <tuple>item
+        count = len(parts)
+        if not 1 <= count <= 8:
+            raise TypeError(f"a message has 1 to 8 parts, not {count}")
+        if count > 3:
+            s.event_time = parts[3]
+        if count > 5 and parts[5] != -1:
+            s.sequence_id = parts[5]
+        if count > 6:
+            s.key_b64 = parts[6]
+        if count > 7:
+            s.null_key = parts[7]
+        return self.append(
+            parts[0],
+            <str?>parts[1] if count > 1 else None,
+            parts[2] if count > 2 else None,
+            <bytes?>parts[4] if count > 4 and parts[4] is not None else None,
+            &s,
+        )
+
+    def add_many(self, items, Py_ssize_t start=0, int64_t sequence_id=-1):
+        """Append from `start` until a limit; the index of the first that was not taken."""
+        cdef Py_ssize_t place = start, stop = len(items), before
+        while place < stop:
+            if self.count and (self.count >= self.max_messages or self.w.size >= self.max_bytes):
+                break
+            before = self.w.size
+            self.append_item(items[place], sequence_id if sequence_id == -1 else sequence_id + place - start)
+            if self.w.size > self.max_bytes and self.count > 1:
+                self.w.size = before
+                self.count -= 1
+                break
+            place += 1
+        return place
+
+    def seal(self):
+        """`(payload, count)`; the builder is empty again."""
+        cdef Py_ssize_t count = self.count
+        self.last = self.w.size
+        self.count = 0
+        return mq_writer_done(&self.w) if self.w.bytes != NULL else b"", count
+
+
+cdef class _Source:
+    """A column given by Arrow buffers, its views open as long as it lives."""
+
+    cdef str name
+    cdef View validity, offsets, data
+    cdef bint has_validity, has_offsets, has_data
+
+    def __dealloc__(self):
+        if self.has_validity:
+            close_view(&self.validity)
+        if self.has_offsets:
+            close_view(&self.offsets)
+        if self.has_data:
+            close_view(&self.data)
+
+    cdef bint valid(self, int64_t row) except -1:
+        if not self.has_validity:
+            return True
+        if row >> 3 >= self.validity.size:
+            raise ConfigError(f"column {self.name}: no validity bit for row {row}")
+        return self.validity.at[row >> 3] >> (row & 7) & 1
+
+    cdef inline int span(self, int64_t row, int64_t *first, int64_t *last) except -1:
+        """Two offsets that do not fall."""
+        cdef int32_t ends[2]
+        if row < 0 or 4 * row + 8 > self.offsets.size:
+            raise ConfigError(f"column {self.name}: no offsets for row {row}")
+        memcpy(ends, self.offsets.at + 4 * row, 8)
+        if ends[0] < 0 or ends[1] < ends[0]:
+            raise ConfigError(f"column {self.name}: the offsets of row {row} fall")
+        first[0] = ends[0]
+        last[0] = ends[1]
+        return 0
+
+    cdef inline int get(self, int64_t row, Span *into) except -1:
+        """The bytes of a row; absent if it is null."""
+        cdef int64_t first, last
+        into.at = NULL
+        into.size = 0
+        if self.has_validity and not self.valid(row):
+            return 0
+        self.span(row, &first, &last)
+        if last > self.data.size:
+            raise ConfigError(f"column {self.name}: row {row} ends at {last} of {self.data.size} bytes")
+        into.at = self.data.at + first
+        into.size = last - first
+        return 0
+
+    cdef int64_t number(self, int64_t row) except? -1:
+        cdef int64_t value
+        if row < 0 or 8 * row + 8 > self.data.size:
+            raise ConfigError(f"column {self.name}: no row {row}")
+        memcpy(&value, self.data.at + 8 * row, 8)
+        return value
+
+
+cdef _Source source(str name, object validity, object offsets, object data):
+    cdef _Source made = _Source.__new__(_Source)
+    made.name = name
+    if validity is not None:
+        open_view(&made.validity, validity)
+        made.has_validity = True
+    open_view(&made.offsets, b"" if offsets is None else offsets)
+    made.has_offsets = True
+    open_view(&made.data, b"" if data is None else data)
+    made.has_data = True
+    if made.data.at == NULL:  # an empty buffer may have no address, and none means null here
+        made.data.at = <const uint8_t *>PyBytes_AS_STRING(b"")
+    return made
+
+
+cdef _Source blobs(str name, object column):
+    validity, offsets, data = column
+    return source(name, validity, offsets, data)
+
+
+cdef class _Rows:
+    """The columns of `encode_columns`."""
+
+    cdef _Source body, key, ordering_key, event_time, pairs, names, values
+
+    def __cinit__(self, columns):
+        for name in columns:
+            if name not in ("body", "key", "ordering_key", "event_time", "properties"):
+                raise ConfigError(f"column {name!r} is none of a batch")
+        if "body" not in columns:
+            raise ConfigError("the column body is needed")
+        self.body = blobs("body", columns["body"])
+        if "key" in columns:
+            self.key = blobs("key", columns["key"])
+        if "ordering_key" in columns:
+            self.ordering_key = blobs("ordering_key", columns["ordering_key"])
+        if "event_time" in columns:
+            self.event_time = source("event_time", None, None, columns["event_time"][1])
+        if "properties" in columns:
+            validity, offsets, name_offsets, names, value_offsets, values = columns["properties"]
+            self.pairs = source("properties", validity, offsets, None)
+            self.names = source("properties", None, name_offsets, names)
+            self.values = source("properties", None, value_offsets, values)
+
+    cdef int write(self, mq_writer *w, int64_t row, int64_t sequence_id) except -1:
+        cdef Single s
+        cdef Py_ssize_t begin = w.size
+        clear_single(&s)
+        s.sequence_id = sequence_id
+        self.body.get(row, &s.body)
+        s.null_value = s.body.at == NULL
+        if self.key is not None:
+            self.key.get(row, &s.key)
+        if self.ordering_key is not None:
+            self.ordering_key.get(row, &s.ordering_key)
+        if self.event_time is not None:
+            s.event_time = self.event_time.number(row)
+        mq_room(w, 4)
+        if self.pairs is not None:
+            self.write_pairs(w, row)
+        return put_single(w, begin, &s)
+
+    cdef int write_pairs(self, mq_writer *w, int64_t row) except -1:
+        cdef int64_t place, last
+        cdef Span name, value
+        if not self.pairs.valid(row):
+            return 0
+        self.pairs.span(row, &place, &last)
+        while place < last:
+            self.names.get(place, &name)
+            self.values.get(place, &value)
+            write_pair(w, 1, name, value)
+            place += 1
+        return 0
+
+
+def encode_columns(
+    columns, int64_t start, int64_t stop, /, *, int64_t sequence_id=-1, Py_ssize_t max_bytes=131072
+):
+    """`(batch payload, next row)` of Arrow buffers, layout and names as in `MessageBatch.columns`."""
+    if start < 0:
+        raise ConfigError(f"rows begin at 0, not at {start}")
+    cdef _Rows rows = _Rows(columns)
+    cdef mq_writer w
+    cdef int64_t row = start
+    cdef Py_ssize_t before
+    mq_writer_open(&w, max_bytes if max_bytes < 131072 else 131072)
+    try:
+        while row < stop and (w.size < max_bytes or row == start):
+            before = w.size
+            rows.write(&w, row, sequence_id if sequence_id == -1 else sequence_id + row - start)
+            if before and w.size > max_bytes:
+                w.size = before
+                break
+            row += 1
+        return mq_writer_done(&w), row
+    finally:
+        mq_writer_drop(&w)
