@@ -65,7 +65,10 @@ class Mailbox:
         """
 
     def put_sealed(self, sealed: Any, count: int, source: Source, /) -> int:
-        """Append what the opener will turn into at most `count` messages when its turn comes."""
+        """Append what the opener will turn into at most `count` messages when its turn comes.
+
+        While one thread opens, another gets what lies behind it.
+        """
 
     def take(self) -> Any:
         """The next message, or None if there is none."""
