@@ -17,6 +17,7 @@ from mqclient.errors import ConfigError
 
 DOORS: Final = {
     "rocketmq": "mqclient.broker.remoting.door",
+    "pulsar": "mqclient.broker.pulsar.door",
 }
 """Protocol to the module whose `make(house)` gives its front door; imported when a broker opens it."""
 

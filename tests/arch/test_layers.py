@@ -61,10 +61,12 @@ LAYERS = {
     "rocketmq faces": Layer(
         ("rocketmq/__init__.py", "rocketmq/remoting/aio.py", "rocketmq/remoting/sync.py"),
         (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.io.", "mqclient.rocketmq."),
+        typing_only=("mqclient._native.",),
     ),
     "pulsar faces": Layer(
         ("pulsar/__init__.py", "pulsar/aio.py", "pulsar/sync.py"),
         (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.io.", "mqclient.pulsar."),
+        typing_only=("mqclient._native.",),
     ),
     "broker": Layer(
         ("broker/",),

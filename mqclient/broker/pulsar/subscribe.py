@@ -1,0 +1,207 @@
+"""Consumers: how they come, are paid and go.
+
+| command | answer |
+|---|---|
+| SUBSCRIBE | SUCCESS; same id again: success without a new grant, ServiceNotReady in progress; ERROR as upstream |
+| FLOW | nothing; 0 is refused; while blocked on unacknowledged messages set aside; unknown consumer: ignored |
+| CLOSE_CONSUMER | SUCCESS, also for one that is not there or still being made |
+| UNSUBSCRIBE | SUCCESS, subscription deleted; MetadataError if others are on it and `force` is not set |
+| CONSUMER_STATS | CONSUMER_STATS_RESPONSE; ConsumerNotFound |
+
+A connection that goes while its SUBSCRIBE is in progress leaves no consumer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.broker.pulsar.lookup import refuse_topic
+from mqclient.broker.pulsar.subscription import Consumer, Subscription, stats
+from mqclient.broker.pulsar.topics import Refused, Topic
+from mqclient.pulsar.codes import InitialPosition, ServerError, SubType
+
+if TYPE_CHECKING:
+    from mqclient.broker.pulsar.session import Session
+
+log = logging.getLogger("mqclient.broker")
+
+MAX_UNACKED = 50_000
+EARLIEST = 2**64 - 1
+LATEST = 2**63 - 1
+
+
+class Place:
+    """What a consumer id stands for on a connection: a consumer, or one that is being made."""
+
+    __slots__ = ("consumer",)
+
+    def __init__(self) -> None:
+        self.consumer: Consumer | None = None
+
+    def leave(self) -> None:
+        if self.consumer is not None:
+            self.consumer.subscription.remove(self.consumer)
+            self.consumer = None
+
+
+def on_subscribe(session: Session, request: Any) -> None:
+    known = session.consumers.get(request.consumer_id)
+    if known is not None and known.consumer is None:
+        raise Refused(ServerError.ServiceNotReady, "Consumer is already present on the connection")
+    if known is not None:
+        session.success(request.request_id)
+        return
+    place = session.consumers[request.consumer_id] = Place()
+    if session.pending_delay:
+        session.house.clock.after(session.pending_delay, lambda: _go_on(session, request, place))
+    else:
+        _go_on(session, request, place)
+
+
+def _go_on(session: Session, request: Any, place: Place) -> None:
+    """The next step of a subscribe in progress; whoever left meanwhile is not subscribed."""
+    if session.closed or session.consumers.get(request.consumer_id) is not place:
+        return
+    try:
+        busy = _subscribe(session, request, place)
+    except Refused as refused:
+        del session.consumers[request.consumer_id]
+        session.error(request.request_id, refused.code, str(refused))
+        return
+    if busy is None:
+        session.success(request.request_id)
+    else:
+        busy.session.alive(_retry(session, request, place))
+
+
+def _retry(session: Session, request: Any, place: Place) -> Callable[[bool], None]:
+    """An exclusive place is taken: if its holder is alive the newcomer is refused, else it has it."""
+
+    def answer(alive: bool) -> None:
+        if not alive:
+            _go_on(session, request, place)
+        elif not session.closed and session.consumers.get(request.consumer_id) is place:
+            del session.consumers[request.consumer_id]
+            session.error(request.request_id, ServerError.ConsumerBusy, "Exclusive consumer is already connected")
+
+    return answer
+
+
+def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
+    """None: done. Else the consumer whose place it wants."""
+    topic = _check(session, request)
+    subscription = topic.subscriptions.get(request.subscription)
+    if subscription is not None and subscription.consumers:
+        if subscription.kind != request.subType:
+            raise Refused(ServerError.ConsumerBusy, "Subscription is of different type")
+        if subscription.kind == SubType.Exclusive:
+            other = subscription.consumers[0]
+            if other.session is session:
+                raise Refused(ServerError.ConsumerBusy, "Exclusive consumer is already connected")
+            return other
+    if subscription is not None and subscription.durable != request.durable:
+        raise Refused(ServerError.NotAllowedError, f"Subscription {request.subscription} is durable or is not")
+    if subscription is None:
+        mark = _first_mark(topic, request)
+        subscription = Subscription(topic, request.subscription, request.subType, request.durable, mark)
+        topic.subscriptions[request.subscription] = subscription
+    subscription.kind = request.subType
+    limit = int(session.house.settings.get("maxUnackedMessagesPerConsumer", MAX_UNACKED))
+    consumer = Consumer(
+        session, subscription, request.consumer_id, request.consumer_name, request.priority_level, limit
+    )
+    if request.HasField("consumer_epoch"):
+        consumer.epoch = request.consumer_epoch
+    place.consumer = consumer
+    subscription.add(consumer)
+    return None
+
+
+def _check(session: Session, request: Any) -> Topic:
+    refusal = refuse_topic(session, request.topic)
+    if refusal is not None:
+        raise Refused(*refusal)
+    if not request.subscription:
+        raise Refused(ServerError.ProducerBusy, "Empty subscription name")
+    if request.read_compacted and request.subType in (SubType.Shared, SubType.Key_Shared):
+        raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on failover or exclusive subscriptions")
+    unsupported = [
+        ("schemas", request.HasField("schema")),
+        ("compacted reads", request.read_compacted),
+        ("sticky hash ranges", request.HasField("keySharedMeta") and request.keySharedMeta.keySharedMode == 1),
+    ]
+    for what, asked in unsupported:
+        if asked:
+            raise Refused(ServerError.NotAllowedError, f"{what} are not supported by mqclient's embedded broker")
+    if session.topics.get(request.topic) is None and not request.force_topic_creation:
+        raise Refused(ServerError.TopicNotFound, f"Topic {request.topic} does not exist")
+    return session.topics.make(request.topic)
+
+
+def _first_mark(topic: Topic, request: Any) -> int:
+    """A durable subscription has no start id; of another the entry named is delivered again, the client skips."""
+    if not request.durable and request.HasField("start_message_id"):
+        start = request.start_message_id
+        if start.ledgerId == EARLIEST:
+            return -1
+        if start.ledgerId >= LATEST:
+            return topic.end - 1
+        return max(-1, topic.entry_of(start.ledgerId, start.entryId) - 1)
+    return -1 if request.initialPosition == InitialPosition.Earliest else topic.end - 1
+
+
+def on_flow(session: Session, event: Any) -> None:
+    _, consumer_id, permits = event
+    place = session.consumers.get(consumer_id)
+    if permits <= 0:
+        session.close(f"FLOW of {permits} permits for consumer {consumer_id}")
+    elif place is not None and place.consumer is not None:
+        place.consumer.flow(permits)
+
+
+def on_close(session: Session, request: Any) -> None:
+    place = session.consumers.pop(request.consumer_id, None)
+    if place is not None:
+        place.leave()
+    session.success(request.request_id)
+
+
+def on_unsubscribe(session: Session, request: Any) -> None:
+    consumer = find(session, request.consumer_id)
+    if consumer is None:
+        raise Refused(ServerError.MetadataError, "Consumer not found")
+    subscription = consumer.subscription
+    if not request.force and len(subscription.consumers) > 1:
+        raise Refused(ServerError.MetadataError, "Unconnected or shared consumer attempting to unsubscribe")
+    del session.consumers[request.consumer_id]
+    for other in list(subscription.consumers):
+        subscription.remove(other)
+        if other is not consumer:
+            other.session.consumers.pop(other.consumer_id, None)
+            send_close(other)
+    subscription.topic.subscriptions.pop(subscription.name, None)
+    session.success(request.request_id)
+
+
+def on_stats(session: Session, request: Any) -> None:
+    consumer = find(session, request.consumer_id)
+    if consumer is None:
+        fields: dict[str, Any] = {"error_code": ServerError.ConsumerNotFound, "error_message": "Consumer not found"}
+    else:
+        fields = stats(consumer)
+    session.send(26, "CommandConsumerStatsResponse", request_id=request.request_id, **fields)
+
+
+def find(session: Session, consumer_id: int) -> Consumer | None:
+    place = session.consumers.get(consumer_id)
+    return None if place is None else place.consumer
+
+
+def send_close(consumer: Consumer) -> None:
+    """The broker's own CLOSE_CONSUMER: the client comes again."""
+    consumer.session.send(16, "CommandCloseConsumer", consumer_id=consumer.consumer_id, request_id=2**64 - 1)
+
+
+HANDLERS = {4: on_subscribe, 11: on_flow, 12: on_unsubscribe, 16: on_close, 25: on_stats}

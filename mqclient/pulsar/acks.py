@@ -1,0 +1,94 @@
+"""Owns acknowledgements until they are told: grouped for a moment, cumulative ones first, parts of batches by bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.driver import Now
+from mqclient.core.slot import Slot, completed, failed
+from mqclient.core.timers import Timer
+from mqclient.errors import LinkError
+
+if TYPE_CHECKING:
+    from mqclient.pulsar.consumer import ConsumerEngine
+
+GROUP = 1000
+"""Ids in one ACK at most."""
+
+
+class Acks:
+    """The native set gathers without entering (`add` is called by the face); this tells the broker.
+
+    Without a connection they stay here: what was acknowledged meanwhile is told when the subscription is open again.
+    """
+
+    __slots__ = ("_codec", "_consumer", "_grouping", "_timer", "add", "add_cumulative", "add_many", "covers", "set")
+
+    def __init__(self, consumer: ConsumerEngine, impl: Any, grouping: float, batch_index: bool) -> None:
+        self._consumer = consumer
+        self._codec = impl.pulsar
+        self._grouping = grouping
+        self._timer: Timer | None = None
+        self.set = impl.permits.AckSet(GROUP if grouping else 1, batch_index=batch_index)
+        self.add = self.set.add
+        self.add_many = self.set.add_many
+        self.add_cumulative = self.set.add_cumulative
+        self.covers = self.set.covers
+
+    def due(self, signal: int) -> None:
+        """The set asks: arm the timer, or tell now."""
+        if signal == 1 and self._grouping:
+            if self._timer is None:
+                self._timer = self._consumer.client.timers.after(self._grouping, self._on_timer)
+        elif signal:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tell what waits."""
+        connection = self._consumer.connection
+        if connection is None:
+            return
+        consumer_id = self._consumer.consumer_id
+        position = self.set.take_cumulative()
+        if position is not None:
+            connection.write(self._codec.encode_ack(consumer_id, [position], cumulative=True))
+        group = self.set.take()
+        for start in range(0, len(group), GROUP):
+            connection.write(self._codec.encode_ack(consumer_id, group[start : start + GROUP]))
+
+    def confirm(self, messages: Iterable[Any]) -> Slot[Any]:
+        """Tell at once, and have the broker's receipt; what was grouped goes along."""
+        connection = self._consumer.connection
+        if connection is None:
+            return failed(LinkError("not connected: the acknowledgement was not sent"))
+        self.add_many(messages)
+        ids = self.set.take()
+        if not ids:  # acknowledged before, or a part of a batch that is told when all of it is
+            return completed(None)
+        consumer_id, encode = self._consumer.consumer_id, self._codec.encode_ack
+        return connection.request_by(
+            lambda request_id: encode(consumer_id, ids, request_id=request_id),
+            "CommandAck",
+            self._consumer.client.deadline(),
+        )
+
+    def refuse(self, entry: Any, why: int) -> None:
+        """An entry that cannot be read: acknowledged with the reason, so that it does not come again."""
+        connection = self._consumer.connection
+        if connection is not None:
+            ids = [(entry.ledger, entry.entry)]
+            connection.write(self._codec.encode_ack(self._consumer.consumer_id, ids, validation_error=why))
+
+    def clear(self) -> None:
+        """Before a seek: what was acknowledged is not remembered, it may come again."""
+        self.set.clear()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self, now: Now) -> None:
+        self._timer = None
+        self.flush()

@@ -1,0 +1,154 @@
+"""Owns being attached to the broker that serves a topic: find it, open there, and again after every loss."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from mqclient.core.backoff import Backoff
+from mqclient.core.slot import Slot, completed, failed
+from mqclient.core.steps import Steps, run_steps
+from mqclient.errors import ClosedError, DeadlineError, MQError
+from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.connection import Connection
+from mqclient.pulsar.names import TopicName
+
+log = logging.getLogger("mqclient.pulsar")
+
+
+class Opener(Protocol):
+    """The producer or consumer that is attached."""
+
+    def open_steps(self, connection: Connection, deadline: float) -> Steps[None]:
+        """PRODUCER or SUBSCRIBE on this connection, and what follows from success."""
+
+    def on_failed(self, error: MQError) -> None:
+        """It will not be attached any more: the broker refused for good."""
+
+
+class Attachment:
+    """At most one attempt runs at a time. `epoch` counts attempts: what belongs to an older one is dropped.
+
+    The first opening ends at its deadline or at an error that trying again will not cure; later ones go on until
+    closed, or until the broker refuses for good.
+    """
+
+    __slots__ = ("_backoff", "_client", "_dropped", "_hint", "_name", "_opener", "_topic", "_waiting", "connection",
+                 "epoch", "state")  # fmt: skip
+
+    def __init__(self, client: ClientEngine, topic: TopicName, opener: Opener, name: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._opener = opener
+        self._name = name
+        self._backoff = Backoff(0.1, 60.0)
+        self._waiting: list[Slot[None]] = []
+        self._hint: str | None = None
+        self._dropped = False
+        self.connection: Connection | None = None
+        self.epoch = 0
+        self.state = "new"  # new, opening, attached, closed
+
+    @property
+    def attached(self) -> bool:
+        return self.state == "attached"
+
+    def start(self, deadline: float) -> Slot[None]:
+        """Open for the first time."""
+        return run_steps(self._attach_steps(deadline))
+
+    def when_attached(self) -> Slot[None]:
+        """Done at once or at the next opening; fails if there will be none."""
+        if self.state == "attached":
+            return completed(None)
+        if self.state == "closed":
+            return failed(ClosedError(f"{self._name} is closed"))
+        slot: Slot[None] = Slot()
+        self._waiting.append(slot)
+        return slot
+
+    def on_lost(self, connection: Connection) -> None:
+        """The connection is gone. While opening, the attempt finds out by itself: its request fails."""
+        if connection is self.connection and self.state == "attached":
+            self._again()
+
+    def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
+        """The topic moves: to the broker named, or to wherever a new lookup says."""
+        if connection is not self.connection:
+            return
+        self._hint = broker_url
+        if self.state == "attached":
+            self._again()
+        elif self.state == "opening":
+            # CLOSE may overtake the answer to our opening: that success is then worth nothing.
+            self._dropped = True
+
+    def close(self, error: MQError) -> None:
+        self.state = "closed"
+        self.connection = None
+        waiting, self._waiting = self._waiting, []
+        for slot in waiting:
+            slot.fail(error)
+
+    def _again(self) -> None:
+        self.connection = None
+        self.state = "opening"
+        run_steps(self._again_steps()).then(self._gave_up)
+
+    def _again_steps(self) -> Steps[None]:
+        if self._hint is None:
+            yield self._client.timers.sleep(self._backoff.next())
+        yield run_steps(self._attach_steps(None))
+
+    def _gave_up(self, slot: Slot[None]) -> None:
+        if slot.error is not None and self.state != "closed":
+            log.warning("%s: %s", self._name, slot.error)
+            error = slot.error if isinstance(slot.error, MQError) else MQError(str(slot.error))
+            self.close(error)
+            self._opener.on_failed(error)
+
+    def _attach_steps(self, deadline: float | None) -> Steps[None]:
+        """`deadline` is None once it was attached before: then it goes on for ever."""
+        self.state = "opening"
+        while True:
+            try:
+                yield run_steps(self._attempt_steps(deadline))
+                break
+            except MQError as error:
+                self._detach()
+                if isinstance(error, ClosedError) or self.state == "closed":
+                    raise ClosedError(f"{self._name} is closed") from error
+                if not error.retriable:
+                    raise
+                delay = self._backoff.next()
+                if deadline is not None and self._client.driver.now.mono + delay >= deadline:
+                    raise
+                log.debug("%s: %s; again in %.1f s", self._name, error, delay)
+            yield self._client.timers.sleep(delay)
+        self.state = "attached"
+        self._backoff.reset()
+        waiting, self._waiting = self._waiting, []
+        for slot in waiting:
+            slot.complete(None)
+
+    def _attempt_steps(self, deadline: float | None) -> Steps[None]:
+        client = self._client
+        self._check_open()
+        limit = client.deadline() if deadline is None else deadline
+        hint, self._hint = self._hint, None
+        found = client.lookup_steps(self._topic, limit) if hint is None else client.connect_to_steps(hint, limit)
+        connection: Connection = yield run_steps(found)
+        self._check_open()
+        self.epoch += 1
+        self.connection = connection
+        self._dropped = False
+        yield run_steps(self._opener.open_steps(connection, limit))
+        if self._dropped:
+            raise DeadlineError(f"{self._name}: closed by the broker while it was opened")
+
+    def _detach(self) -> None:
+        self.connection = None
+
+    def _check_open(self) -> None:
+        if self.state == "closed":
+            raise ClosedError(f"{self._name} is closed")

@@ -1,0 +1,121 @@
+"""Owns one entry on its way: the messages that travel in it, its frame, and the outcome that they share."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from mqclient.core.slot import Slot
+from mqclient.errors import DeadlineError, MQError
+from mqclient.pulsar.client import ClientEngine
+
+
+class Batch:
+    """The slot of one SEND: `count` messages with sequence ids from `sequence_id` on.
+
+    A message's future is native and holds nothing but this batch and an index, so ids are made when asked for, and
+    what waits for the outcome waits here. `done` turns true after the outcome was written, never before.
+    """
+
+    __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_watchers",
+                 "batched", "bytes", "count", "deadline", "done", "first", "frame", "published_at",
+                 "sequence_id")  # fmt: skip
+
+    def __init__(self, client: ClientEngine, partition: int, sequence_id: int, deadline: float) -> None:
+        self._client = client
+        self._partition = partition
+        self._ledger = -1
+        self._entry = -1
+        self._error: MQError | None = None
+        self._callbacks: deque[tuple[Callable[[Any], object], int]] = deque()
+        self._watchers: list[Callable[[Batch], None]] = []
+        self.sequence_id = sequence_id
+        self.deadline = deadline
+        self.count = 0
+        self.bytes = 0
+        self.batched = True
+        self.published_at = client.driver.now.wall_ms
+        self.first: Any = None
+        """The message that came first: an entry's metadata repeats what it says about keys."""
+        self.frame = b""
+        self.done = False
+
+    @property
+    def last_sequence_id(self) -> int:
+        return self.sequence_id + self.count - 1
+
+    @property
+    def error(self) -> MQError | None:
+        return self._error
+
+    # ---- asked by futures, from any thread
+
+    def outcome(self, index: int, /) -> Any:
+        """The id of message `index`, or the error."""
+        if self._error is not None:
+            return self._error
+        if self.batched:
+            return self._client.impl.pulsar.MessageId(self._ledger, self._entry, self._partition, index, self.count)
+        return self._client.impl.pulsar.MessageId(self._ledger, self._entry, self._partition)
+
+    def outcomes(self, start: int, stop: int) -> list[Any]:
+        return [self.outcome(index) for index in range(start, stop)]
+
+    def wait(self, timeout: float | None, /) -> bool:
+        """Block until done; only a driver whose `wait` blocks can, so under asyncio this raises."""
+        driver: Any = self._client.driver
+        if not self._client.blocking:
+            raise MQError("a future of an asyncio producer cannot block: use `await producer.send(…)` or a callback")
+        slot: Slot[None] = Slot()
+        with driver.enter():
+            self.then(lambda _: slot.complete(None))
+        try:
+            driver.wait(slot, driver.deadline(timeout))
+        except DeadlineError:
+            return False
+        return True
+
+    def on_done(self, callback: Callable[[Any], object], index: int, /) -> None:
+        """Call back with the future of message `index` where user code may run."""
+        # Append, then look: whoever completes writes `done`, then empties the list. Each pair is popped once.
+        self._callbacks.append((callback, index))
+        if self.done:
+            with self._client.driver.enter():
+                self._client.driver.run_user(self._call_back, None)
+
+    # ---- used by the engine, inside an entry
+
+    def then(self, watcher: Callable[[Batch], None]) -> None:
+        """Tell the engine's own: at once if done."""
+        if self.done:
+            watcher(self)
+        else:
+            self._watchers.append(watcher)
+
+    def complete(self, ledger: int, entry: int) -> None:
+        self._ledger = ledger
+        self._entry = entry
+        self._tell()
+
+    def fail(self, error: MQError) -> None:
+        self._error = error
+        self._tell()
+
+    def _tell(self) -> None:
+        self.done = True
+        self.frame = b""
+        self.first = None
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher(self)
+        if self._callbacks:
+            self._client.driver.run_user(self._call_back, None)
+
+    def _call_back(self, _: Any) -> None:
+        while True:
+            try:
+                callback, index = self._callbacks.popleft()
+            except IndexError:
+                return
+            callback(self._client.impl.handover.SendFuture(self, index))

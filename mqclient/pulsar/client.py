@@ -1,0 +1,209 @@
+"""Owns what a client's producers and consumers share: ids, timers, the pool of connections, lookups, credentials."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, Protocol
+
+from mqclient.core.driver import Address, Driver, Now
+from mqclient.core.slot import Slot, completed
+from mqclient.core.steps import Steps, gather, run_steps
+from mqclient.core.timers import Timers
+from mqclient.errors import ClosedError, ConfigError, LinkError, MQError, ProtocolError
+from mqclient.pulsar import requests
+from mqclient.pulsar.auth import Authentication, NoAuthentication
+from mqclient.pulsar.codes import LookupType
+from mqclient.pulsar.connection import Connection
+from mqclient.pulsar.names import ServiceUrl, TopicName
+
+MAX_REDIRECTS = 20
+
+
+class Member(Protocol):
+    """A producer or consumer of the client: closed with it."""
+
+    def close_steps(self) -> Steps[None]: ...
+
+    def abandon(self, error: MQError) -> None: ...
+
+
+class ClientEngine:
+    """One client. Everything but the constructor runs inside `driver.enter()`."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        impl: Any,
+        url: str,
+        *,
+        auth: Authentication | None = None,
+        tls: object | None = None,
+        blocking: bool = True,
+        operation_timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        keep_alive: float = 30.0,
+    ) -> None:
+        self.driver = driver
+        self.impl = impl
+        self.url = ServiceUrl.parse(url)
+        self.auth = auth or NoAuthentication()
+        self.blocking = blocking
+        """Whether the driver's `wait` blocks; under asyncio it is awaited."""
+        self.operation_timeout = operation_timeout
+        self.connect_timeout = connect_timeout
+        self.keep_alive = keep_alive
+        self.timers = Timers(driver)
+        self.closed = False
+        self._tls = tls
+        self._pool: dict[tuple[str, int, str | None], Connection] = {}
+        self._members: dict[Member, None] = {}
+        self._attempts = count()
+        self._request_ids = count(1)
+        self._producer_ids = count()
+        self._consumer_ids = count()
+
+    def on_timer(self, now: Now) -> None:
+        self.timers.fire(now)
+
+    def next_request_id(self) -> int:
+        return next(self._request_ids)
+
+    def next_producer_id(self) -> int:
+        return next(self._producer_ids)
+
+    def next_consumer_id(self) -> int:
+        return next(self._consumer_ids)
+
+    def deadline(self) -> float:
+        """When an operation that begins now is given up."""
+        return self.driver.now.mono + self.operation_timeout
+
+    def join(self, member: Member) -> None:
+        if self.closed:
+            raise ClosedError("the client is closed")
+        self._members[member] = None
+
+    def leave(self, member: Member) -> None:
+        self._members.pop(member, None)
+
+    def credentials(self) -> Slot[bytes | None]:
+        """What to show now. A supplier may be user code, so it is asked outside."""
+        slot: Slot[bytes | None] = Slot()
+
+        def ask(_: Any) -> None:
+            data: bytes | None = None
+            error: Exception | None = None
+            try:
+                data = self.auth.data()
+            except Exception as caught:
+                error = caught
+            with self.driver.enter():
+                if error is not None:
+                    slot.fail(error)
+                else:
+                    slot.complete(data)
+
+        if isinstance(self.auth, NoAuthentication):
+            return completed(None)
+        self.driver.run_user(ask, None)
+        return slot
+
+    # ---- connections and lookups
+
+    def connection_steps(self, address: Address, proxy_to: str | None, deadline: float) -> Steps[Connection]:
+        """The pooled connection, made if need be, when its handshake is done."""
+        if self.closed:
+            raise ClosedError("the client is closed")
+        key = (address.host, address.port, proxy_to)
+        connection = self._pool.get(key)
+        if connection is None or not connection.usable:
+            connection = self._pool[key] = Connection(self, address, proxy_to)
+            connection.connect(min(deadline, self.driver.now.mono + self.connect_timeout))
+        yield connection.when_ready()
+        return connection
+
+    def lookup_steps(self, topic: TopicName, deadline: float) -> Steps[Connection]:
+        """The connection to the broker that serves the topic."""
+        address, proxy_to, authoritative = self._service_address(), None, False
+        for _ in range(MAX_REDIRECTS):
+            connection = yield run_steps(self.connection_steps(address, proxy_to, deadline))
+            reply = yield connection.request(requests.lookup(str(topic), authoritative), deadline)
+            proxied = reply.proxy_through_service_url
+            served = self.broker_address(reply.brokerServiceUrlTls if self._tls else reply.brokerServiceUrl)
+            there, through = (address, _host_port(served)) if proxied else (served, None)
+            if through == _host_port(address):
+                through = None
+            if reply.response == LookupType.Connect:
+                found: Connection = yield run_steps(self.connection_steps(there, through, deadline))
+                return found
+            address, proxy_to, authoritative = there, through, reply.authoritative
+        raise LinkError(f"more than {MAX_REDIRECTS} redirects in the lookup of {topic}")
+
+    def connect_to_steps(self, broker_url: str, deadline: float) -> Steps[Connection]:
+        """Straight to the broker that the last one named."""
+        found: Connection = yield run_steps(self.connection_steps(self.broker_address(broker_url), None, deadline))
+        return found
+
+    def partitions_steps(self, topic: TopicName, deadline: float) -> Steps[int]:
+        """How many partitions the topic has; 0: it is not partitioned."""
+        if topic.partition >= 0:
+            return 0
+        connection = yield run_steps(self.connection_steps(self._service_address(), None, deadline))
+        reply = yield connection.request(requests.partitions(str(topic)), deadline)
+        return int(reply.partitions)
+
+    def on_connection_lost(self, connection: Connection) -> None:
+        for key, pooled in list(self._pool.items()):
+            if pooled is connection:
+                del self._pool[key]
+
+    def broker_address(self, url: str) -> Address:
+        try:
+            return ServiceUrl.parse(url).address(0, self._tls)._replace(source=f"by lookup at {self.url.text}")
+        except ConfigError as error:
+            raise ProtocolError(f"the lookup named no usable broker: {error}") from error
+
+    def _service_address(self) -> Address:
+        return self.url.address(next(self._attempts), self._tls)
+
+    # ---- life
+
+    def ping_steps(self, deadline: float) -> Steps[str]:
+        """Connect to the service and say which software answers."""
+        connection = yield run_steps(self.connection_steps(self._service_address(), None, deadline))
+        return str(connection.server)
+
+    def close_steps(self) -> Steps[None]:
+        """Members first, in the order in which they came, so that what they still have to say is said."""
+        if self.closed:
+            return
+        members = list(self._members)
+        yield gather([run_steps(member.close_steps()) for member in members])
+        self.closed = True
+        for connection in list(self._pool.values()):
+            connection.close()
+        self._pool.clear()
+        self.timers.clear()
+
+    def diagnose(self) -> dict[str, Any]:
+        """Connections as they are now, for people."""
+        return {
+            "url": self.url.text,
+            "auth": self.auth.method,
+            "connections": [
+                {
+                    "address": str(connection.link.address),
+                    "state": "ready" if connection.ready else connection.link.state,
+                    "server": connection.server,
+                    "in_flight": len(connection.link.inflight),
+                    "producers": len(connection.producers),
+                    "consumers": len(connection.consumers),
+                    "strays": connection.strays,
+                }
+                for connection in self._pool.values()
+            ],
+        }
+
+
+def _host_port(address: Address) -> str:
+    return f"{address.host}:{address.port}"

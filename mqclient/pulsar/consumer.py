@@ -1,0 +1,371 @@
+"""Owns one consumer: subscribing, entries to messages, what is skipped and why, and the hand-over to the user."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.compress import decompress
+from mqclient.core.mailbox import Mailbox
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
+from mqclient.pulsar import requests
+from mqclient.pulsar.acks import Acks
+from mqclient.pulsar.attachment import Attachment
+from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.connection import Connection
+from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.options import ConsumerOptions
+from mqclient.pulsar.permits import Permits
+from mqclient.pulsar.redelivery import Redelivery
+
+if TYPE_CHECKING:
+    from mqclient._native.pulsar import MessageId
+
+log = logging.getLogger("mqclient.pulsar")
+
+
+class ConsumerEngine:
+    """One consumer of one topic or partition.
+
+    An entry is charged before anything is decided about it. It leaves to the user (told per half window) or by
+    `permits.release` with the reason; both name the epoch in which it came, so what belongs to an old one has no
+    effect.
+    """
+
+    def __init__(self, client: ClientEngine, topic: TopicName, subscription: str, options: ConsumerOptions) -> None:
+        if not subscription:
+            raise ConfigError("a subscription has a name")
+        self.client = client
+        self.topic = topic
+        self.subscription = subscription
+        self.options = options
+        self.name = options.name or secrets.token_hex(5)
+        self.consumer_id = client.next_consumer_id()
+        self.connection: Connection | None = None
+        """Where the subscription is open now."""
+        self.active = options.type != "failover"
+        self.reached_end = False
+        self.attachment = Attachment(client, topic, self, f"consumer of {topic}, subscription {subscription}")
+        self.permits = Permits(client.impl, options.receiver_queue, self._send_flow)
+        self.acks = Acks(self, client.impl, options.ack_grouping, options.batch_index_ack)
+        self.redelivery = Redelivery(self, not options.in_order)
+        self.mailbox = Mailbox(
+            client.driver,
+            client.impl.handover.Mailbox,
+            on_taken=self._on_taken,
+            opener=self._open,
+            on_wait=self._on_wait if self.permits.zero_queue else None,
+        )
+        self._box: Any = self.mailbox.box
+        self._codec = client.impl.pulsar
+        self._reasons = client.impl.permits
+        self._source = client.impl.handover.Source(self, 0, 0)
+        self._text = str(topic)
+        self._start: Any = None if isinstance(options.start, str) else options.start
+        self._inclusive = options.start_inclusive
+        self._resume: Any = self._start or (self._codec.EARLIEST if options.start == "earliest" else self._codec.LATEST)
+        self._repeats = False
+        self._seeking = -1
+        self._failure: MQError | None = None
+
+    # ---- asked by the face
+
+    def open(self, deadline: float) -> Slot[None]:
+        self.client.join(self)
+        return self.attachment.start(deadline)
+
+    @property
+    def last_taken(self) -> Any:
+        """The id of the message that the user took last since the subscription was opened; None: none yet."""
+        return None if self._source.last is None else self._source.last.message_id
+
+    @property
+    def resume_at(self) -> tuple[Any, bool]:
+        """Where a non-durable subscription goes on when opened anew, and whether at it or after it."""
+        return self._resume, self._inclusive
+
+    def acks_due(self, signal: int) -> None:
+        self.acks.due(signal)
+
+    def ack_cumulative(self, message: Any) -> None:
+        self._check_cumulative()
+        self.acks.due(self.acks.add_cumulative(message))
+
+    def ack_confirmed(self, messages: Iterable[Any]) -> Slot[Any]:
+        """Acknowledge and have the broker's word for it."""
+        return self.acks.confirm(messages)
+
+    def nack(self, messages: Iterable[Any]) -> None:
+        for message in messages:
+            at = message if hasattr(message, "ledger") else message.entry
+            self.redelivery.nack(at.ledger, at.entry, self.options.nack_delay)
+
+    def redeliver(self) -> None:
+        """Everything that is not acknowledged comes again; what waits here is dropped first."""
+        self.acks.flush()
+        self._drop_waiting()
+        self._repeats = True
+        self.redelivery.all()
+
+    def pause(self) -> None:
+        self.permits.pause()
+
+    def resume(self) -> None:
+        self.permits.resume()
+
+    def seek_steps(self, to: Any) -> Steps[None]:
+        """To a message id (its message is the next, or the one after it unless `start_inclusive`), or to a time in ms.
+
+        The broker closes the consumer, so it is done when both has happened, in whichever order: the broker said
+        yes, and the subscription is open again.
+        """
+        connection = self._opened()
+        if self._seeking >= 0:
+            raise ConfigError("a seek is under way already")
+        self.acks.flush()
+        self.acks.clear()
+        before, epoch = (self._start, self._inclusive, self._resume), self.attachment.epoch
+        by_time = isinstance(to, int)
+        special = by_time or to.entry < 0 or to.ledger == self._codec.LATEST.ledger
+        self._seeking, self._start = epoch, None if special else to
+        self._resume, self._inclusive = self._codec.EARLIEST if by_time else to, self.options.start_inclusive
+        make = requests.seek_to_time if by_time else requests.seek_to_id
+        try:
+            yield connection.request(make(self.consumer_id, to), self.client.deadline())
+        except MQError:
+            self._start, self._inclusive, self._resume = before
+            raise
+        finally:
+            self._seeking = -1
+        if self.attachment.epoch == epoch and self.connection is connection:
+            self._drop_waiting()  # a broker that did not close us: what is here is from before
+        else:
+            yield self.attachment.when_attached()
+
+    def last_message_id_steps(self) -> Steps[MessageId | None]:
+        """The last message of the topic; None if there is none."""
+        reply = yield self._opened().request(requests.last_message_id(self.consumer_id), self.client.deadline())
+        last = reply.last_message_id
+        if last.entryId == requests.NO_REQUEST_ID:
+            return None
+        found: MessageId = self._codec.MessageId(last.ledgerId, last.entryId, last.partition, last.batch_index)
+        return found
+
+    def stats_steps(self) -> Steps[dict[str, Any]]:
+        """What the broker says about this consumer."""
+        reply = yield self._opened().request(requests.consumer_stats(self.consumer_id), self.client.deadline())
+        return {field.name: value for field, value in reply.ListFields() if field.name != "request_id"}
+
+    def unsubscribe_steps(self, force: bool) -> Steps[None]:
+        """The subscription is deleted at the broker, and this consumer closed."""
+        yield self._opened().request(requests.unsubscribe(self.consumer_id, force), self.client.deadline())
+        self.abandon(ClosedError(f"unsubscribed from {self.topic}"))
+
+    def close_steps(self) -> Steps[None]:
+        if self.attachment.state == "closed":
+            return
+        connection = self.connection
+        self.acks.flush()
+        if connection is not None:
+            connection.consumers.pop(self.consumer_id, None)
+            self._detached()
+            try:
+                yield connection.request(requests.close_consumer(self.consumer_id), self.client.deadline())
+            except MQError as error:
+                log.debug("closing the consumer of %s: %s", self.topic, error)
+        self.abandon(ClosedError(f"the consumer of {self.topic} is closed"))
+
+    def abandon(self, error: MQError) -> None:
+        self.attachment.close(error)
+        self.on_failed(error)
+
+    def diagnose(self) -> dict[str, Any]:
+        """The account of permits and what waits here, for people."""
+        return {
+            "topic": self._text,
+            "subscription": self.subscription,
+            "type": self.options.type,
+            "name": self.name,
+            "state": self.attachment.state,
+            "epoch": self.attachment.epoch,
+            "active": self.active,
+            "mailbox": len(self.mailbox),
+            "untold": self._source.untold,
+            "acks_waiting": len(self.acks.set),
+            "nacks_waiting": len(self.redelivery),
+            "permits": self.permits.diagnose(),
+        }
+
+    # ---- told by attachment and connection
+
+    def open_steps(self, connection: Connection, deadline: float) -> Steps[None]:
+        # Cleared before SUBSCRIBE is sent, not when it is answered: nothing new can come in between, and what a
+        # non-durable subscription resumes after is decided here.
+        epoch = self.attachment.epoch
+        self._new_source(epoch)
+        connection.consumers[self.consumer_id] = self
+        try:
+            yield connection.request(self._subscribe(), deadline)
+        except MQError as error:
+            connection.consumers.pop(self.consumer_id, None)
+            if isinstance(error, DeadlineError):  # the broker may have it meanwhile: the next one would be refused
+                connection.tell(requests.close_consumer(self.consumer_id))
+            raise
+        if connection.consumers.get(self.consumer_id) is self:
+            self.connection = connection
+            self.permits.open(epoch)
+            self.acks.flush()
+
+    def on_lost(self, connection: Connection, cause: MQError) -> None:
+        self._detached()
+        self.attachment.on_lost(connection)
+
+    def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
+        self._detached()
+        self.attachment.on_closed_by_broker(connection, broker_url)
+
+    def on_failed(self, error: MQError) -> None:
+        self._failure = error
+        self._detached()
+        self.acks.close()
+        self.redelivery.clear()
+        self.mailbox.clear()
+        self.mailbox.close(error)
+        self.client.leave(self)
+
+    def on_active(self, active: bool) -> None:
+        self.active = active
+
+    def on_end_of_topic(self) -> None:
+        self.reached_end = True
+
+    def on_entry(self, entry: Any) -> None:
+        source = self._source
+        epoch = source.epoch
+        if not self.permits.arrive(entry.charged, epoch):
+            return
+        entry.topic = self._text
+        entry.epoch = epoch
+        if self._seeking == epoch:
+            self.permits.release(entry.charged, self._reasons.SKIPPED, epoch)
+            return
+        if entry.chunk_id is not None:
+            log.warning("%s: part of a chunked message dropped: %d:%d", self._text, entry.ledger, entry.entry)
+            self.permits.release(entry.charged, self._reasons.DISCARDED, epoch)
+        elif entry.compression and entry.corrupt is None:
+            self.mailbox.put_sealed(entry, entry.charged, source)
+        else:
+            batch = self._codec.decode_messages(entry)
+            messages = self._wanted(entry, list(batch))
+            self._settle(entry, epoch, batch, len(messages))
+            if messages:
+                self.mailbox.put_many(messages, source)
+        if self.permits.zero_queue:
+            self.permits.receivers(self.mailbox.waiters)
+
+    # ---- inside
+
+    def _check_cumulative(self) -> None:
+        if not self.options.in_order:
+            raise ConfigError(f"a {self.options.type} subscription is acknowledged message by message")
+
+    def _on_taken(self, source: Any, taken: int) -> None:
+        """The user took that many since it was told last."""
+        self.permits.release(taken, self._reasons.DELIVERED, source.epoch)
+        if not self.options.durable and source is self._source and source.last is not None:
+            self.acks.add_cumulative(source.last)
+            self.acks.flush()
+
+    def _on_wait(self) -> None:
+        self.permits.receivers(self.mailbox.waiters)
+
+    def _open(self, entry: Any, source: Any) -> list[Any]:
+        """A compressed entry, opened on the side that takes; outside of any entry."""
+        batch = self._codec.decode_messages(entry, decompress=decompress)
+        messages = self._wanted(entry, list(batch))
+        if len(messages) != entry.charged:
+            with self.client.driver.enter():
+                self._settle(entry, source.epoch, batch, len(messages))
+        return messages
+
+    def _settle(self, entry: Any, epoch: int, batch: Any, wanted: int) -> None:
+        """What of an entry does not go to the user leaves here; an entry that cannot be read is told so."""
+        if batch.corrupt is not None:
+            log.warning("%s: entry %d:%d cannot be read (%d)", self._text, entry.ledger, entry.entry, batch.corrupt)
+            self.acks.refuse(entry, batch.corrupt)
+        self.permits.release(batch.lost, self._reasons.DISCARDED, epoch)
+        self.permits.release(entry.charged - batch.lost - wanted, self._reasons.SKIPPED, epoch)
+
+    def _wanted(self, entry: Any, messages: list[Any]) -> list[Any]:
+        """Without what lies before the start, and what was acknowledged here and comes again all the same."""
+        if self._start is None and not self._repeats:
+            return messages
+        if self._start is not None and entry.ledger == self._start.ledger and entry.entry <= self._start.entry:
+            messages = self._after_start(entry, messages)
+        if self._repeats:
+            covers, ledger, number = self.acks.covers, entry.ledger, entry.entry
+            messages = [message for message in messages if not covers(ledger, number, message.batch_index)]
+        return messages
+
+    def _after_start(self, entry: Any, messages: list[Any]) -> list[Any]:
+        """The broker begins with the entry of the start; which of its messages are meant is for us to say."""
+        start = self._start
+        if entry.entry < start.entry:
+            return []
+        if start.batch_index < 0 or not entry.batched:
+            return messages if self._inclusive else []
+        first = start.batch_index if self._inclusive else start.batch_index + 1
+        return [message for message in messages if message.batch_index >= first]
+
+    def _new_source(self, epoch: int) -> None:
+        old = self._source
+        self._box.collect(old)  # of an old epoch: nobody grants for it any more
+        self.mailbox.clear(old)
+        if not self.options.durable and old.last is not None and self._seeking < 0:
+            self._start = self._resume = old.last.message_id
+            self._inclusive = False
+        self._repeats = epoch > 1
+        self.acks.set.forget()
+        self.redelivery.clear()
+        self._source = self.client.impl.handover.Source(self, epoch, self.permits.half)
+
+    def _drop_waiting(self) -> None:
+        """What was taken is told, what waits is dropped: both have their permits back."""
+        source = self._source
+        self.permits.release(self._box.collect(source), self._reasons.DELIVERED, source.epoch)
+        self.permits.release(self.mailbox.clear(source), self._reasons.DISCARDED, source.epoch)
+
+    def _detached(self) -> None:
+        self.connection = None
+        self.permits.lost()
+
+    def _opened(self) -> Connection:
+        if self._failure is not None:
+            raise self._failure
+        if self.connection is None:
+            raise LinkError(f"not connected to the broker of {self.topic} at present")
+        return self.connection
+
+    def _send_flow(self, permits: int) -> None:
+        if self.connection is not None:
+            self.connection.write(self._codec.encode_flow(self.consumer_id, permits))
+
+    def _subscribe(self) -> requests.Command:
+        options = self.options
+        return requests.subscribe(
+            self._text,
+            self.subscription,
+            self.consumer_id,
+            type=options.type,
+            name=self.name,
+            priority=options.priority,
+            durable=options.durable,
+            start=None if options.durable else self._resume,
+            from_earliest=options.start == "earliest",
+            metadata=options.properties,
+            read_compacted=options.read_compacted,
+        )

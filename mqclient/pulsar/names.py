@@ -1,0 +1,112 @@
+"""Owns the two things that users write as text: service URLs and topic names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from mqclient.core.driver import Address
+from mqclient.errors import ConfigError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+_HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^:\[\]/,\s]+))(?::(?P<port>\d{1,5}))?")
+_PARTITION = re.compile(r"-partition-(\d+)$")
+
+
+@dataclass(frozen=True)
+class ServiceUrl:
+    """Where the cluster is: one scheme, one or more hosts, tried in turn.
+
+    >>> ServiceUrl.parse("pulsar://a,b:7000").hosts
+    (('a', 6650), ('b', 7000))
+    """
+
+    text: str
+    scheme: str
+    hosts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> ServiceUrl:
+        scheme, separator, rest = text.partition("://")
+        if not separator or scheme not in _PORTS:
+            raise ConfigError(f"service URL {text!r}: it begins with pulsar:// or pulsar+ssl://, then host:port")
+        hosts = tuple(_host(text, part, _PORTS[scheme]) for part in rest.split("/")[0].split(","))
+        return cls(text, scheme, hosts)
+
+    def address(self, attempt: int, tls: object | None) -> Address:
+        host, port = self.hosts[attempt % len(self.hosts)]
+        return Address(host, port, f"from {self.text}", tls)
+
+
+def _host(url: str, part: str, port: int) -> tuple[str, int]:
+    match = _HOST.fullmatch(part)
+    if match is None:
+        raise ConfigError(f"service URL {url!r}: {part!r} is not host:port (an IPv6 host stands in brackets)")
+    given = int(match["port"] or port)
+    if not 0 < given < 65536:
+        raise ConfigError(f"service URL {url!r}: port {given} is not between 1 and 65535")
+    return match["v6"] or match["host"], given
+
+
+class TopicName(NamedTuple):
+    """A topic in full: `persistent://tenant/namespace/local`.
+
+    >>> str(TopicName.parse("orders"))
+    'persistent://public/default/orders'
+    >>> TopicName.parse("non-persistent://t/n/x-partition-3").partition
+    3
+    """
+
+    domain: str
+    tenant: str
+    namespace: str
+    local: str
+
+    @classmethod
+    def parse(cls, text: str) -> TopicName:
+        domain, separator, rest = text.partition("://")
+        if not separator:
+            domain, rest = "persistent", text
+        parts = rest.split("/")
+        if len(parts) == 1 and not separator:
+            parts = ["public", "default", parts[0]]
+        if domain not in ("persistent", "non-persistent") or len(parts) != 3 or not all(parts):
+            raise ConfigError(
+                f"topic {text!r}: a name is 'orders', 'tenant/namespace/orders' or "
+                "'persistent://tenant/namespace/orders' (or non-persistent://…)"
+            )
+        return cls(domain, *parts)
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.tenant}/{self.namespace}/{self.local}"
+
+    @property
+    def partition(self) -> int:
+        """The number behind `-partition-`, or -1."""
+        match = _PARTITION.search(self.local)
+        return int(match[1]) if match else -1
+
+    @property
+    def persistent(self) -> bool:
+        return self.domain == "persistent"
+
+    def partitioned(self, index: int) -> TopicName:
+        return self._replace(local=f"{self.local}-partition-{index}")
+
+
+def position(to: Any) -> Any:
+    """Where to seek: a time in any form becomes ms since the epoch, a message id stays.
+
+    >>> position(datetime(1970, 1, 2, tzinfo=timezone.utc))
+    86400000
+    """
+    if isinstance(to, datetime):
+        if to.tzinfo is None:
+            raise ConfigError("a datetime to seek to has a time zone: datetime(…, tzinfo=timezone.utc)")
+        return (to - _EPOCH) // timedelta(milliseconds=1)
+    if isinstance(to, bool) or not (isinstance(to, int) or hasattr(to, "ledger")):
+        raise ConfigError(f"seek to a message id, a datetime, or ms since the epoch, not to a {type(to).__name__}")
+    return to

@@ -1,0 +1,81 @@
+"""Owns what is asked back: messages refused by the user, after a delay, and redelivery at once."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from mqclient.core.driver import Now
+from mqclient.core.timers import Timer
+from mqclient.pulsar import requests
+
+if TYPE_CHECKING:
+    from mqclient.pulsar.consumer import ConsumerEngine
+
+MAX_IDS = 1000
+
+
+class Redelivery:
+    """Asks entry by entry where the subscription type can (shared, key_shared), else for everything unacknowledged.
+
+    The broker knows entries only: refusing one message of a batch brings back all of it that is not acknowledged.
+    """
+
+    __slots__ = ("_by_entry", "_consumer", "_due", "_entries", "_timer")
+
+    def __init__(self, consumer: ConsumerEngine, by_entry: bool) -> None:
+        self._consumer = consumer
+        self._by_entry = by_entry
+        self._due: list[tuple[float, tuple[int, int]]] = []
+        self._entries: set[tuple[int, int]] = set()
+        self._timer: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def nack(self, ledger: int, entry: int, delay: float) -> None:
+        """Ask for it back after the delay; refused twice, the earlier time counts."""
+        if (ledger, entry) in self._entries:
+            return
+        self._entries.add((ledger, entry))
+        heappush(self._due, (self._consumer.client.driver.now.mono + delay, (ledger, entry)))
+        self._arm()
+
+    def clear(self) -> None:
+        """A new subscription: the broker redelivers everything that is not acknowledged by itself."""
+        self._entries.clear()
+        self._due.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def all(self) -> None:
+        """Everything that is not acknowledged, now."""
+        self.clear()
+        self._ask([])
+
+    def _arm(self) -> None:
+        if self._due and (self._timer is None or self._due[0][0] < self._timer.when):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._consumer.client.timers.at(self._due[0][0], self._on_timer)
+
+    def _on_timer(self, now: Now) -> None:
+        self._timer = None
+        entries: list[tuple[int, int]] = []
+        while self._due and self._due[0][0] <= now.mono:
+            _, entry = heappop(self._due)
+            if entry in self._entries:
+                self._entries.discard(entry)
+                entries.append(entry)
+        if entries and self._by_entry:
+            for start in range(0, len(entries), MAX_IDS):
+                self._ask(entries[start : start + MAX_IDS])
+        elif entries:
+            self._consumer.redeliver()
+        self._arm()
+
+    def _ask(self, entries: list[tuple[int, int]]) -> None:
+        connection = self._consumer.connection
+        if connection is not None:
+            connection.tell(requests.redeliver(self._consumer.consumer_id, entries))

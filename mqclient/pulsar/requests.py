@@ -1,0 +1,255 @@
+"""Owns the cold commands: one function per request, the table of replies, and what an error reply means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mqclient import __version__, _schema
+from mqclient.core.driver import Address
+from mqclient.errors import ProtocolError
+from mqclient.pulsar.codes import BrokerError, InitialPosition, LookupType
+from mqclient.pulsar.options import SUB_TYPES
+
+PROTOCOL_VERSION: Final = 21
+NO_REQUEST_ID: Final = 2**64 - 1
+CONNECTED: Final = 3
+SEND_ERROR: Final = 8
+CLOSE_CONSUMER: Final = 16
+ACTIVE_CONSUMER_CHANGE: Final = 31
+AUTH_CHALLENGE: Final = 36
+
+REPLIES: Final[Mapping[int, str]] = {
+    13: "CommandSuccess",
+    14: "CommandError",
+    17: "CommandProducerSuccess",
+    22: "CommandPartitionedTopicMetadataResponse",
+    24: "CommandLookupTopicResponse",
+    26: "CommandConsumerStatsResponse",
+    30: "CommandGetLastMessageIdResponse",
+    33: "CommandGetTopicsOfNamespaceResponse",
+    35: "CommandGetSchemaResponse",
+    38: "CommandAckResponse",
+    40: "CommandGetOrCreateSchemaResponse",
+}
+"""What answers a request, by its request id; an error in it, of whatever field, fails the request."""
+
+_FAILED: Final[Mapping[str, int]] = {
+    "CommandPartitionedTopicMetadataResponse": 1,
+    "CommandLookupTopicResponse": LookupType.Failed,
+}
+"""The value of the field `response` that says so; a reply without that field failed, too."""
+
+TO_PRODUCER: Final[Mapping[int, str]] = {15: "CommandCloseProducer"}
+TO_CONSUMER: Final[Mapping[int, str]] = {
+    16: "CommandCloseConsumer",
+    27: "CommandReachedEndOfTopic",
+    31: "CommandActiveConsumerChange",
+}
+
+
+class Command:
+    """A command to be sent, without the request id that the connection gives it."""
+
+    __slots__ = ("_fields", "_numbered", "_type", "name")
+
+    def __init__(self, type: int, name: str, numbered: bool = True, **fields: Any) -> None:
+        self._type = type
+        self.name = name
+        self._numbered = numbered
+        self._fields = fields
+
+    def encode(self, impl: Any, request_id: int) -> bytes:
+        fields = {name: value for name, value in self._fields.items() if value is not None}
+        if self._numbered:
+            fields["request_id"] = request_id
+        body = _schema.message(self.name)(**fields)
+        frame: bytes = impl.pulsar.encode_command(self._type, body.SerializeToString())
+        return frame
+
+
+def connect(method: str, data: bytes | None, proxy_to: str | None) -> Command:
+    return Command(
+        2,
+        "CommandConnect",
+        numbered=False,
+        client_version=f"mqclient-{__version__}",
+        auth_method_name=method,
+        auth_data=data,
+        protocol_version=PROTOCOL_VERSION,
+        proxy_to_broker_url=proxy_to,
+        feature_flags={"supports_auth_refresh": True, "supports_broker_entry_metadata": True},
+    )
+
+
+def auth_response(method: str, data: bytes | None) -> Command:
+    """The broker demands data even where the method has none, and a protocol version."""
+    response = {"auth_method_name": method, "auth_data": data or b""}
+    return Command(
+        37,
+        "CommandAuthResponse",
+        numbered=False,
+        client_version=f"mqclient-{__version__}",
+        response=response,
+        protocol_version=PROTOCOL_VERSION,
+    )
+
+
+def partitions(topic: str) -> Command:
+    return Command(21, "CommandPartitionedTopicMetadata", topic=topic)
+
+
+def lookup(topic: str, authoritative: bool) -> Command:
+    return Command(23, "CommandLookupTopic", topic=topic, authoritative=authoritative)
+
+
+def producer(
+    topic: str,
+    producer_id: int,
+    *,
+    name: str | None,
+    user_provided: bool,
+    epoch: int,
+    metadata: Mapping[str, str],
+) -> Command:
+    return Command(
+        5,
+        "CommandProducer",
+        topic=topic,
+        producer_id=producer_id,
+        producer_name=name,
+        user_provided_producer_name=user_provided,
+        epoch=epoch,
+        metadata=_key_values(metadata),
+        producer_access_mode=0,
+    )
+
+
+def close_producer(producer_id: int) -> Command:
+    return Command(15, "CommandCloseProducer", producer_id=producer_id)
+
+
+def subscribe(
+    topic: str,
+    subscription: str,
+    consumer_id: int,
+    *,
+    type: str,
+    name: str,
+    priority: int,
+    durable: bool,
+    start: Any,
+    from_earliest: bool,
+    metadata: Mapping[str, str],
+    read_compacted: bool,
+) -> Command:
+    return Command(
+        4,
+        "CommandSubscribe",
+        topic=topic,
+        subscription=subscription,
+        subType=SUB_TYPES[type],
+        consumer_id=consumer_id,
+        consumer_name=name,
+        priority_level=priority,
+        durable=durable,
+        start_message_id=None if start is None else _position(start),
+        metadata=_key_values(metadata),
+        read_compacted=read_compacted or None,
+        initialPosition=InitialPosition.Earliest if from_earliest else InitialPosition.Latest,
+    )
+
+
+def close_consumer(consumer_id: int) -> Command:
+    return Command(16, "CommandCloseConsumer", consumer_id=consumer_id)
+
+
+def unsubscribe(consumer_id: int, force: bool) -> Command:
+    return Command(12, "CommandUnsubscribe", consumer_id=consumer_id, force=force)
+
+
+def redeliver(consumer_id: int, entries: Sequence[tuple[int, int]]) -> Command:
+    """No entries: everything that is not acknowledged."""
+    ids = [{"ledgerId": ledger % 2**64, "entryId": entry % 2**64} for ledger, entry in entries]
+    return Command(
+        20, "CommandRedeliverUnacknowledgedMessages", numbered=False, consumer_id=consumer_id, message_ids=ids
+    )
+
+
+def seek_to_id(consumer_id: int, message_id: Any) -> Command:
+    """To the message itself; inside of a batch by the words of what is still to come."""
+    at = message_id.first_chunk or message_id
+    fields = _position(at)
+    del fields["batch_index"]
+    if at.batch_index > 0:
+        fields["ack_set"] = remaining(at.batch_index, max(at.batch_size, at.batch_index + 1))
+    return Command(28, "CommandSeek", consumer_id=consumer_id, message_id=fields)
+
+
+def seek_to_time(consumer_id: int, published_ms: int) -> Command:
+    return Command(28, "CommandSeek", consumer_id=consumer_id, message_publish_time=published_ms)
+
+
+def last_message_id(consumer_id: int) -> Command:
+    return Command(29, "CommandGetLastMessageId", consumer_id=consumer_id)
+
+
+def consumer_stats(consumer_id: int) -> Command:
+    return Command(25, "CommandConsumerStats", consumer_id=consumer_id)
+
+
+def remaining(first: int, size: int) -> list[int]:
+    """Signed words with the bits from `first` up to `size` set: the messages of a batch that are not acknowledged.
+
+    >>> remaining(2, 4)
+    [12]
+    """
+    bits = (1 << size) - (1 << first)
+    words = [(bits >> shift) & (2**64 - 1) for shift in range(0, size, 64)]
+    return [word - 2**64 if word >> 63 else word for word in words]
+
+
+def parse(name: str, body: bytes) -> Any:
+    """The sub-message of a command that the broker sent."""
+    try:
+        return _schema.message(name).FromString(body)
+    except Exception as error:  # protobuf's DecodeError, of which implementation ever
+        raise ProtocolError(f"{name} cannot be read: {error}") from error
+
+
+def error_of(reply: Any, remote: str) -> BrokerError | None:
+    """The error that a reply brings, in whichever of its fields; None for a success."""
+    fields = reply.DESCRIPTOR.fields_by_name
+    if "response" in fields and (not reply.HasField("response") or reply.response == _FAILED[reply.DESCRIPTOR.name]):
+        return BrokerError(reply.error, reply.message, remote=remote)
+    if "error" in fields and reply.HasField("error"):
+        return BrokerError(reply.error, reply.message, remote=remote)
+    if "error_code" in fields and reply.HasField("error_code"):
+        return BrokerError(reply.error_code, reply.error_message, remote=remote)
+    return None
+
+
+def remote_error(told: Any, remote: str) -> BrokerError:
+    """The error of a SEND_ERROR."""
+    return BrokerError(told.error, told.message, remote=remote, request="CommandSend")
+
+
+def flags(features: Any) -> dict[str, bool]:
+    return {field.name: value for field, value in features.ListFields()}
+
+
+def assigned_broker(told: Any, address: Address) -> str | None:
+    """Where the broker says that the topic went, for this kind of connection; None if it does not say."""
+    url = told.assignedBrokerServiceUrlTls if address.tls is not None else told.assignedBrokerServiceUrl
+    return url or None
+
+
+def _position(message_id: Any) -> dict[str, Any]:
+    fields = {"ledgerId": message_id.ledger % 2**64, "entryId": message_id.entry % 2**64, "batch_index": None}
+    if message_id.batch_index >= 0:
+        fields["batch_index"] = message_id.batch_index
+    return fields
+
+
+def _key_values(pairs: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in pairs.items()]
