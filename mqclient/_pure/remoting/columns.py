@@ -149,6 +149,8 @@ def _bytes(buffer: Any) -> memoryview:
 def _slices(offsets: Any, data: Any, start: int, stop: int) -> list[bytes]:
     ends = _numbers(offsets, "i", start, stop + 1)
     view = _bytes(data) if data is not None else memoryview(b"")
+    if start == stop:
+        return []
     if ends[0] < 0 or ends[-1] > len(view) or any(one > two for one, two in pairwise(ends)):
         raise ConfigError("offsets of a column do not fit its data")
     return [bytes(view[one:two]) for one, two in pairwise(ends)]
@@ -172,6 +174,8 @@ def _maps(columns: Mapping[str, Column], start: int, stop: int) -> list[list[tup
         return [[] for _ in range(start, stop)]
     _, rows, name_offsets, names, value_offsets, values = columns["properties"]
     ends = _numbers(rows, "i", start, stop + 1)
+    if start == stop:
+        return []
     if ends[0] < 0 or any(one > two for one, two in pairwise(ends)):
         raise ConfigError("offsets of column 'properties' do not rise")
     first, last = ends[0], ends[-1]

@@ -34,6 +34,10 @@ class Cursor:
         at = self.skip(size)
         return self.data[at : self.at]
 
+    def read(self, form: Struct) -> tuple[int, ...]:
+        """The numbers of a run of fixed size."""
+        return form.unpack_from(self.data, self.skip(form.size))
+
     def u8(self) -> int:
         return self.data[self.skip(1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from socket import AF_INET, AF_INET6, inet_ntop
-from struct import pack
+from struct import Struct, pack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final, overload
 
 from mqclient.errors import ProtocolError
@@ -301,11 +301,21 @@ def decode_messages(
                 raise ProtocolError(f"body of offset {stored.offset} has another CRC")
             stored, compressed = _plain(stored, decompress, limit)
             limit -= len(stored.body) if stored.sys_flag & COMPRESSED and not compressed else 0
-            messages.extend([Message(one, options, compressed) for one in _unwrapped(stored, compressed)])
+            messages.extend([_message(one, options, compressed) for one in _unwrapped(stored, compressed)])
         except ProtocolError as error:
             raise ProtocolError(f"message {len(messages)} at byte {start}: {error}") from error
     wanted = [message for message in messages if message.tag in tags] if tags else messages
     return MessageBatch(wanted, len(messages), queue)
+
+
+def _message(stored: Stored, options: Options, compressed: bool) -> Message:
+    if not -(2**63) <= stored.offset + options.offset_delta < 2**63:
+        raise ProtocolError(f"offset {stored.offset} is beyond 64 bits, moved by {options.offset_delta}")
+    return Message(stored, options, compressed)
+
+
+_BEFORE_BORN_HOST: Final = Struct(">iiiqqiq")  # crc to born time
+_BEFORE_BODY: Final = Struct(">iq")
 
 
 def _stored(data: bytes, at: int) -> Stored:
@@ -317,36 +327,20 @@ def _stored(data: bytes, at: int) -> Stored:
     magic = cursor.i32()
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise ProtocolError(f"magic {magic & 0xFFFFFFFF:#x} is none of a message")
-    crc, queue_id, flag = cursor.i32(), cursor.i32(), cursor.i32()
-    offset, physical_offset = cursor.i64(), cursor.i64()
-    sys_flag = cursor.i32()
-    born_at = cursor.i64()
+    crc, queue_id, flag, offset, physical_offset, sys_flag, born_at = cursor.read(_BEFORE_BORN_HOST)
     born_host = cursor.take(16 if sys_flag & BORN_IPV6 else 4), cursor.i32()
     stored_at = cursor.i64()
     store_host = cursor.take(16 if sys_flag & STORE_IPV6 else 4), cursor.i32()
-    attempts, prepared = cursor.i32(), cursor.i64()
+    attempts, prepared = cursor.read(_BEFORE_BODY)
     body = cursor.take(cursor.i32())
     topic = cursor.take(cursor.i16() if magic == MAGIC_V2 else cursor.u8())
     properties = cursor.take(cursor.i16())
+    # fmt: off
     return Stored(
-        size,
-        magic,
-        crc,
-        queue_id,
-        flag,
-        offset,
-        physical_offset,
-        sys_flag,
-        born_at,
-        born_host,
-        stored_at,
-        store_host,
-        attempts,
-        prepared,
-        body,
-        topic,
-        properties,
+        size, magic, crc, queue_id, flag, offset, physical_offset, sys_flag, born_at, born_host, stored_at, store_host,
+        attempts, prepared, body, topic, properties,
     )
+    # fmt: on
 
 
 def _plain(stored: Stored, decompress: Decompress | None, limit: int) -> tuple[Stored, bool]:
