@@ -8,32 +8,17 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import mqclient
-from mqclient._impl import MODULES
+from mqclient._impl import MODULES, Impl, select
 
 SCALES = ("test", "ci", "soak")
 ASKED = os.environ.get("MQCLIENT_IMPL", "")
 IMPLS = ("pure",) if ASKED == "pure" else ("native", "pure")
-
-
-class Partial:
-    """An implementation of which a module is imported when first used: while the six are being written."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __getattr__(self, module: str) -> ModuleType:
-        if module not in MODULES:
-            raise AttributeError(module)
-        found = import_module(f"mqclient._{self.name}.{module}")
-        assert self.name == "pure" or is_native(found), f"{found.__file__} is no extension"
-        return found
 
 
 def is_native(module: ModuleType) -> bool:
@@ -76,6 +61,10 @@ def scale(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session", params=IMPLS)
-def codec(request: pytest.FixtureRequest) -> Partial:
+def codec(request: pytest.FixtureRequest) -> Impl:
     """Each implementation in turn: a namespace of the six modules."""
-    return Partial(request.param)
+    impl = select(request.param)
+    for module in MODULES:
+        found = getattr(impl, module)
+        assert is_native(found) == (request.param == "native"), f"{found.__file__} is not {request.param}"
+    return impl
