@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from mqclient.core.driver import Now
@@ -31,6 +31,9 @@ class InFlight:
 
     def add(self, request_id: int, slot: Slot[Any], deadline: float, request: str) -> None:
         self._slots[request_id] = (slot, request)
+        if len(self._deadlines) > 2 * len(self._slots) + 64:  # most were answered: do not hold a minute of them
+            self._deadlines = [entry for entry in self._deadlines if entry[1] in self._slots]
+            heapify(self._deadlines)
         heappush(self._deadlines, (deadline, request_id))
         if self._alarm is None or deadline < self._alarm.when:
             self._arm(deadline)

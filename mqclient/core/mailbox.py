@@ -1,0 +1,168 @@
+"""Owns the rules of the hand-over to the user: marks, waiters and clearing; the native part does the moving.
+
+Waiters carry no message, only a wake. The face takes without any await after it:
+
+    message = self._take()
+    while message is None:
+        with self._inbox.waiting() as wake:
+            await self._driver.wait(wake, deadline)
+            message = self._take()
+
+Why no message is lost: it stays in the mailbox until somebody takes it, and whoever leaves `waiting()`, cancelled or
+not, while messages are there wakes the next one. Sequence of the race: A is woken for a message; A is cancelled before
+it takes; A leaves, sees that the mailbox is not empty, and wakes B.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from mqclient.core.driver import Driver
+from mqclient.core.slot import Wake
+
+
+class Box(Protocol):
+    """The native part, handed in: `handover.Mailbox`."""
+
+    def __len__(self) -> int: ...
+
+    def put_many(self, messages: list[Any], source: Any, /) -> int: ...
+
+    def put_sealed(self, sealed: Any, count: int, source: Any, /) -> int: ...
+
+    def take(self) -> Any: ...
+
+    def take_many(self, limit: int, /) -> list[Any]: ...
+
+    def drain(self, limit: int, /) -> list[Any]: ...
+
+    def collect(self, source: Any, /) -> int: ...
+
+    def clear(self, source: Any = None, /) -> int: ...
+
+
+class Mailbox:
+    """Messages on their way from an engine to whoever receives.
+
+    `make_box(on_half, opener, wake)` makes the native part. `on_taken(source, count)` is told inside an entry, in
+    portions of half a window. `on_low()` is told inside an entry when the mailbox, once at or above `high`, is down to
+    `low`; messages are looked at when they are told, so let `half` of the sources be at most `high - low`.
+    `on_wait()` is told inside an entry when somebody begins to wait.
+    """
+
+    __slots__ = ("_closed", "_driver", "_on_low", "_on_taken", "_on_wait", "_waiters", "box", "full", "high", "low",
+                 "take", "take_many")  # fmt: skip
+
+    def __init__(
+        self,
+        driver: Driver,
+        make_box: Callable[..., Box],
+        *,
+        on_taken: Callable[[Any, int], None],
+        opener: Callable[[Any, Any], list[Any]] | None = None,
+        high: int = 0,
+        low: int = 0,
+        on_low: Callable[[], None] | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> None:
+        self._driver = driver
+        self._on_taken = on_taken
+        self._on_low = on_low
+        self._on_wait = on_wait
+        self._waiters: deque[Wake] = deque()
+        self._closed: BaseException | None = None
+        self.high = high
+        self.low = low
+        self.full = False
+        """At or above `high` and not yet down to `low`: do not fetch."""
+        self.box = make_box(self._half, opener, self._wake)
+        self.take = self.box.take
+        """The next message or None; called by the face, outside of entries."""
+        self.take_many = self.box.take_many
+
+    def __len__(self) -> int:
+        return len(self.box)
+
+    @property
+    def waiters(self) -> int:
+        return len(self._waiters)
+
+    # ---- the engine's side, inside entries
+
+    def put_many(self, messages: list[Any], source: Any) -> None:
+        self._arrived(self.box.put_many(messages, source))
+
+    def put_sealed(self, sealed: Any, count: int, source: Any) -> None:
+        """What the opener will turn into at most `count` messages, on the taking side."""
+        self._arrived(self.box.put_sealed(sealed, count, source))
+
+    def clear(self, source: Any = None) -> int:
+        """Drop what waits, of one source or all; the source's untold takes are for the engine to collect."""
+        dropped = self.box.clear(source)
+        self._look_low()
+        return dropped
+
+    def close(self, error: BaseException) -> None:
+        """Nothing comes any more: who waits gets the error, as does who would begin to."""
+        self._closed = error
+        waiters, self._waiters = self._waiters, deque()
+        for wake in waiters:
+            wake.fail(error)
+
+    def _arrived(self, count: int) -> None:
+        if self.high and count >= self.high:
+            self.full = True
+        for _ in range(min(count, len(self._waiters))):
+            self._waiters.popleft().complete(None)
+
+    def _look_low(self) -> None:
+        if self.full and len(self.box) <= self.low:
+            self.full = False
+            if self._on_low is not None:
+                self._on_low()
+
+    # ---- the face's side, outside of entries
+
+    @contextmanager
+    def waiting(self) -> Iterator[Wake]:
+        """Stand in the queue; the wake is done at once if there are messages."""
+        with self._driver.enter():
+            wake = self._join()
+        try:
+            yield wake
+        finally:
+            with self._driver.enter():
+                self._leave(wake)
+
+    def _join(self) -> Wake:
+        wake = Wake()
+        if len(self.box):
+            wake.complete(None)
+        elif self._closed is not None:
+            wake.fail(self._closed)
+        else:
+            self._waiters.append(wake)
+            if self._on_wait is not None:
+                self._on_wait()
+        return wake
+
+    def _leave(self, wake: Wake) -> None:
+        if not wake.done:
+            self._waiters.remove(wake)
+        elif self._waiters and len(self.box):
+            self._waiters.popleft().complete(None)
+
+    def _wake(self) -> None:
+        """Told by the native part when a thread that opened a sealed put left messages that another one missed."""
+        with self._driver.enter():
+            if self._waiters and len(self.box):
+                self._waiters.popleft().complete(None)
+
+    def _half(self, source: Any, taken: int) -> None:
+        """Told by the native part, on the thread that takes."""
+        with self._driver.enter():
+            self._on_taken(source, taken)
+            self._look_low()

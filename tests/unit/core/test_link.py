@@ -1,0 +1,153 @@
+"""One connection: outbox, epochs, and the end with its cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqclient.core.driver import Address
+from mqclient.errors import ClosedError, LinkError, ProtocolError
+from tests.support.echo import EchoEngine, frame
+from tests.support.fake_driver import FakeDriver, Script, Wire, World
+from tests.support.leaks import assert_done, assert_quiet
+
+HERE = Address("broker", 1, "test")
+
+
+def echo(wire: Wire, data: bytes) -> None:
+    wire.send(data)
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "asyncio"])
+def driver(request: pytest.FixtureRequest) -> FakeDriver:
+    return World().driver(per_turn=request.param)
+
+
+def test_what_is_sent_while_connecting_goes_out_on_opening(driver: FakeDriver) -> None:
+    world, script = driver.world, Script(echo)
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    slots = [engine.submit(b"%d" % number) for number in range(5)]
+    assert engine.link.state == "connecting"
+    assert [world.result(slot) for slot in slots] == [b"0", b"1", b"2", b"3", b"4"]
+    assert bytes(script.received) == b"".join(frame(number + 1, b"%d" % number) for number in range(5))
+    assert_quiet([engine.link])
+
+
+def test_a_refused_connection_names_address_and_source(driver: FakeDriver) -> None:
+    engine = EchoEngine(driver, HERE)
+    slot = engine.submit(b"x")
+    with pytest.raises(LinkError, match=r"could not connect to broker:1 \(test\)") as caught:
+        driver.wait(slot)
+    assert caught.value.retriable
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)
+    assert engine.lost
+    assert_quiet([engine.link])
+
+
+def test_loss_fails_what_is_in_flight_and_says_outcome_unknown(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    slots = [engine.submit(b"x"), engine.submit(b"y")]
+    world.run()
+    script.wire.lose()
+    world.run()
+    assert_done(*slots)
+    assert all(isinstance(slot.error, LinkError) and slot.error.outcome_unknown for slot in slots)
+    late = engine.submit(b"z")
+    assert isinstance(late.error, LinkError)
+    assert not late.error.outcome_unknown  # it never left
+
+
+def test_a_new_epoch_starts_clean(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE, reconnect=True)
+    world.run()
+    script.wire.send(frame(0, b"half")[:6])  # half a frame of the old connection
+    script.wire.lose()
+    world.run()
+    assert engine.link.epoch == 2
+    assert engine.link.state == "open"
+    script.wire.send(frame(0, b"whole"))
+    world.run()
+    assert engine.pushed == [b"whole"]
+
+
+def test_bytes_of_an_old_connection_are_not_heard(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    world.run()
+    script.wire.send(frame(0, b"too late"))
+    engine.close()
+    world.run()
+    assert engine.pushed == []
+
+
+def test_bad_bytes_end_the_connection_after_the_good_frames_before_them(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    slot = engine.submit(b"x")
+    world.run()
+    script.wire.send(frame(0, b"good") + b"\xff" * 8)
+    world.run()
+    assert engine.pushed == [b"good"]
+    assert engine.link.state == "lost"
+    assert isinstance(slot.error, LinkError)
+    assert isinstance(slot.error.__cause__, ProtocolError)
+    assert not script.wire.open
+
+
+def test_close_writes_what_was_given_then_fails_what_waits(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    world.run()
+    with driver.enter():
+        engine.link.write(frame(9, b"goodbye"))
+        engine.link.close()
+    slot = engine.submit(b"x")
+    world.run()
+    assert bytes(script.received) == frame(9, b"goodbye")
+    assert isinstance(slot.error, LinkError)
+    assert engine.lost == []
+    assert not script.wire.open
+
+
+def test_close_while_connecting(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    slot = engine.submit(b"x")
+    engine.close()
+    world.run()
+    assert isinstance(slot.error, ClosedError)
+    assert script.wires == []
+
+
+def test_cut_at_every_byte(driver: FakeDriver) -> None:
+    world, script = driver.world, Script(echo)
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE)
+    world.run()
+    script.wire.cut_at = 1
+    assert world.result(engine.submit(b"in pieces")) == b"in pieces"
+
+
+def test_thousands_of_lost_connections_leave_nothing_behind(driver: FakeDriver) -> None:
+    world, script = driver.world, Script(echo)
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE, reconnect=True)
+    for number in range(2_000):
+        slot = engine.submit(b"x", timeout=2)
+        if number % 3 == 0:
+            world.run()
+        if script.wires and script.wire.open:
+            script.wire.lose()
+        world.run()
+        assert_done(slot)
+    assert_quiet([engine.link])
+    world.advance(10)
+    assert len(engine.timers._heap) == 0
