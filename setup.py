@@ -17,7 +17,7 @@ from setuptools.errors import CompileError, LinkError
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("allocation", "digest", "handover", "permits", "pulsar", "remoting")
-CYTHON = "Cython>=3.3,<3.4"
+CYTHON, CYTHON_SERIES = "Cython>=3.3,<3.4", "3.3."
 FLAGS = ["-O3", "-fno-math-errno", "-fvisibility=hidden", "-Wno-unreachable-code"]
 PURE = os.environ.get("MQCLIENT_PURE") == "1"
 FROM_SDIST = (
@@ -49,6 +49,14 @@ class BuildPackage(build_py):
             marker.write_text("built with MQCLIENT_PURE=1\n", encoding="ascii")
 
 
+def has_cython() -> bool:
+    try:
+        from Cython import __version__
+    except ImportError:
+        return False
+    return __version__.startswith(CYTHON_SERIES)
+
+
 def chosen() -> list[str]:
     only = os.environ.get("MQCLIENT_ONLY")
     return only.split(",") if only else [name for name in NAMES if (HERE / f"_native/{name}.pyx").exists()]
@@ -75,10 +83,10 @@ def extensions() -> list[Extension]:
     ]
     if FROM_SDIST:
         return modules
-    try:
-        from Cython.Build import cythonize
-    except ImportError:
+    if not has_cython():
         return modules  # only asked for its metadata: setup_requires below brings Cython before anything is built
+    from Cython.Build import cythonize
+
     return cythonize(  # type: ignore[no-any-return]
         modules,
         include_path=["_native"],
@@ -90,5 +98,5 @@ def extensions() -> list[Extension]:
 setup(
     ext_modules=[] if PURE else extensions(),
     cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
-    setup_requires=[] if PURE or FROM_SDIST else [CYTHON],
+    setup_requires=[] if PURE or FROM_SDIST or has_cython() else [CYTHON],
 )
