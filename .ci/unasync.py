@@ -31,7 +31,6 @@ NAMES = {
     "__aexit__": "__exit__",
     "__aiter__": "__iter__",
     "__anext__": "__next__",
-    "anext": "next",
     "StopAsyncIteration": "StopIteration",
     "AsyncIterator": "Iterator",
     "AsyncDriver": "SyncDriver",

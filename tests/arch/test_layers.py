@@ -59,7 +59,10 @@ LAYERS = {
         ("io/",), (*GROUND, "mqclient.core.driver", "mqclient.core.slot", "mqclient.core.link", "mqclient.io.")
     ),
     "rocketmq faces": Layer(
-        ("rocketmq/__init__.py", "rocketmq/remoting/aio.py", "rocketmq/remoting/sync.py"),
+        (
+            *("rocketmq/__init__.py", "rocketmq/aio.py", "rocketmq/sync.py"),
+            *("rocketmq/remoting/aio.py", "rocketmq/remoting/sync.py"),
+        ),
         (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.io.", "mqclient.rocketmq."),
         typing_only=("mqclient._native.",),
     ),
