@@ -1,6 +1,7 @@
 # Arguments of our callers: bytes-like, text, numbers. What does not fit is a ConfigError.
 
 cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
     int PyUnicode_IS_COMPACT_ASCII(object text)
     void *PyUnicode_1BYTE_DATA(object text)
 

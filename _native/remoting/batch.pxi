@@ -30,9 +30,6 @@ cdef class BatchBuilder:
     cdef mq_writer out
     cdef readonly Py_ssize_t count
 
-    def __init__(self):
-        pass
-
     def __dealloc__(self):
         mq_writer_drop(&self.out)
 

@@ -131,7 +131,7 @@ cdef class FrameReader:
     cdef Py_ssize_t max_frame
     cdef readonly object error
 
-    def __cinit__(self, Py_ssize_t max_frame=MOST_FRAME):
+    def __init__(self, Py_ssize_t max_frame=MOST_FRAME):
         self.max_frame = max_frame
 
     def __dealloc__(self):

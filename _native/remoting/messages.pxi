@@ -298,12 +298,12 @@ cdef class MessageBatch:
             batch.records.count += 1
         return batch
 
-    def index(self, value, start=0, stop=None):
-        """Sequence's; messages are compared by identity, so this finds one only by what `==` says."""
-        return list(self).index(value, start, len(self) if stop is None else stop)
+    def index(self, value, Py_ssize_t start=0, Py_ssize_t stop=PY_SSIZE_T_MAX, /):
+        """Sequence's, for completeness: a message is equal to nothing but itself, and made anew each time."""
+        return list(self).index(value, start, stop)
 
-    def count(self, value):
-        """Sequence's."""
+    def count(self, value, /):
+        """Sequence's, as `index`."""
         return list(self).count(value)
 
     @property
