@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mqclient.errors import ConfigError
+from mqclient.errors import ConfigError, MQError
 
 MAX_BODY: Final = 4 * 1024 * 1024
 RETRY_PREFIX: Final = "%RETRY%"
@@ -104,6 +104,15 @@ class Receipt(NamedTuple):
     @property
     def topic(self) -> str:
         return self.queue.topic
+
+
+class PartialSendError(MQError):
+    """Some messages of a `send_many` failed; `results` holds a receipt or an error for each, in order."""
+
+    def __init__(self, results: Sequence[Any]) -> None:
+        failed = [result for result in results if not result.ok]
+        super().__init__(f"{len(failed)} of {len(results)} messages were not sent; the first because of: {failed[0]}")
+        self.results = list(results)
 
 
 def check_topic(topic: str) -> None:

@@ -1,0 +1,296 @@
+"""Owns what the producers and consumers of one client share: links, the name servers, routes, the beats."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import count
+from random import Random
+from typing import Any, Final, Protocol, TypeVar
+
+from mqclient.core.driver import Address, Driver, Now
+from mqclient.core.link import Link
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps, run_steps
+from mqclient.core.timers import Timers
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
+from mqclient.rocketmq.codes import BrokerError, Request, Response
+from mqclient.rocketmq.remoting.asked import Asked
+from mqclient.rocketmq.remoting.bodies import read_body
+from mqclient.rocketmq.remoting.heartbeat import Heartbeats
+from mqclient.rocketmq.remoting.identity import Identity
+from mqclient.rocketmq.remoting.nameserver import NameServers, split_address
+from mqclient.rocketmq.remoting.routes import Routes
+
+LOG = logging.getLogger("mqclient.remoting")
+
+ONEWAY: Final = 2
+RESPONSE: Final = 1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a client is made with; times in seconds, the defaults are the protocol's."""
+
+    client_id: str | None = None
+    connect_timeout: float = 3.0
+    request_timeout: float = 3.0
+    route_interval: float = 30.0
+    heartbeat_interval: float = 30.0
+    rebalance_interval: float = 20.0
+    persist_interval: float = 5.0
+    offset_dir: str | None = None
+    seed: int | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Options:
+        check_options(options, cls.__slots__)
+        return cls(**options)
+
+
+def check_options(options: Mapping[str, Any], known: Iterable[str]) -> None:
+    """ConfigError for an option that is not known, with the nearest one that is."""
+    names = list(known)
+    for name in options:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f": did you mean {near[0]!r}?" if near else f": there are {', '.join(sorted(names))}"
+            raise ConfigError(f"option {name!r} is not known{hint}")
+
+
+class Participant(Protocol):
+    """A producer or consumer of the client, as heartbeats and brokers' requests see it."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def on_route(self, topic: str) -> None: ...
+
+    def close_steps(self) -> Steps[None]: ...
+
+
+class ClientEngine:
+    """Entered by faces, links and timers; everything else of the remoting side hangs on it."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        impl: Any,
+        name_servers: str | Sequence[str],
+        options: Options,
+        *,
+        blocking: bool = True,
+    ) -> None:
+        self.blocking = blocking
+        self.driver = driver
+        self.impl = impl
+        self.options = options
+        self.timers = Timers(driver)
+        self.random = Random(options.seed)
+        self.identity = Identity(driver.now.wall_ms, options.client_id)
+        self.name_servers = NameServers(name_servers, self.random)
+        self.routes = Routes(self, self.random)
+        self.routes.on_change.append(self._on_route)
+        self.producers: dict[str, Participant] = {}
+        self.consumers: dict[str, Any] = {}
+        self.heartbeats = Heartbeats(self)
+        self.asked = Asked(self)
+        self.keys = impl.remoting.UniqueKeys(bytes((127, 0, 0, 1)), self.identity.pid & 0xFFFF, self.identity.salt)
+        self.closed = False
+        self.ever_local: set[str] = set()
+        """Every address of our own that a connection of this client ever had."""
+        self.links: dict[str, Link] = {}
+        self._opaque = count(1)
+        driver.attach(self)
+        self.timers.after(options.route_interval, self._refresh_routes)
+        self.timers.after(options.heartbeat_interval, self._beat)
+
+    @property
+    def client_id(self) -> str:
+        return self.identity.client_id
+
+    def local_addresses(self) -> list[str]:
+        return sorted(link.local for link in self.links.values() if link.local)
+
+    # ---- requests
+
+    def link(self, address: str) -> Link:
+        """The connection to an address, begun if there is none."""
+        if self.closed:
+            raise ClosedError("the client is closed")
+        link = self.links.get(address)
+        if link is None:
+            host, port = split_address(address)
+            source = "name server" if address in self.name_servers.addresses else "route"
+            where = Address(host, port, source)
+            link = self.links[address] = Link(self.driver, self.timers, self, where, self.impl.remoting.FrameReader)
+        if not link.usable:
+            link.connect(self.driver.now.mono + self.options.connect_timeout)
+        return link
+
+    def broker_address(self, name: str) -> str:
+        """Where requests to a broker go; a LinkError that asks for a fresh route if no route names it."""
+        address = self.routes.address(name)
+        if address is None:
+            raise LinkError(f"no route names the broker {name}")
+        return address
+
+    def opaque(self) -> int:
+        return next(self._opaque) & 0x7FFFFFFF
+
+    def ask(
+        self,
+        address: str,
+        code: Request,
+        fields: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+    ) -> Slot[Any]:
+        """Send a request; the slot gets the answer's frame, whatever its code."""
+        opaque = self.opaque()
+        frame = self.impl.remoting.encode_frame(int(code), opaque, fields=fields, body=body)
+        return self.send(address, opaque, frame, code.name, timeout=timeout)
+
+    def send(self, address: str, opaque: int, frame: bytes, request: str, *, timeout: float | None = None) -> Slot[Any]:
+        """Send a frame that is encoded already."""
+        slot: Slot[Any] = Slot()
+        deadline = self.driver.now.mono + (self.options.request_timeout if timeout is None else timeout)
+        self.link(address).send(opaque, frame, slot, deadline, request)
+        return slot
+
+    def tell(self, address: str, code: Request, fields: Mapping[str, str], body: bytes = b"") -> None:
+        """Send a request that nobody answers."""
+        frame = self.impl.remoting.encode_frame(int(code), self.opaque(), flag=ONEWAY, fields=fields, body=body)
+        self.link(address).write(frame)
+
+    def ask_steps(
+        self,
+        address: str,
+        code: Request,
+        fields: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+    ) -> Steps[Any]:
+        """The frame of a success; any other answer is raised."""
+        frame = yield self.ask(address, code, fields, body, timeout=timeout)
+        if frame.code != Response.SUCCESS:
+            raise BrokerError(frame.code, frame.remark or "", remote=address, request=code.name)
+        return frame
+
+    def ask_body_steps(self, address: str, code: Request, fields: Mapping[str, str], body: bytes = b"") -> Steps[Any]:
+        """The body of a success, read."""
+        frame = yield from self.ask_steps(address, code, fields, body)
+        return read_body(frame.body)
+
+    def ask_name_server_steps(self, code: Request, fields: Mapping[str, str]) -> Steps[bytes]:
+        """The body of a success of any name server; one that cannot be reached is passed over."""
+        lost: MQError | None = None
+        for _ in range(len(self.name_servers)):
+            address = self.name_servers.current
+            try:
+                frame = yield from self.ask_steps(address, code, fields)
+            except (LinkError, DeadlineError) as error:
+                lost = error
+                self.name_servers.failed(address)
+            else:
+                body: bytes = frame.body
+                return body
+        raise LinkError(f"no name server of {self.name_servers} answered: {lost}") from lost
+
+    def outside(self, call: Callable[[], T]) -> Slot[T]:
+        """Do what may block, such as writing a file, where it harms nobody; the slot gets what came of it."""
+        slot: Slot[T] = Slot()
+
+        def job(_: None) -> None:
+            try:
+                value = call()
+            except Exception as error:
+                with self.driver.enter():
+                    slot.fail(error)
+            else:
+                with self.driver.enter():
+                    slot.complete(value)
+
+        self.driver.run_user(job, None)
+        return slot
+
+    # ---- told by links and timers
+
+    def on_timer(self, now: Now) -> None:
+        self.timers.fire(now)
+
+    def on_open(self, link: Link) -> None:
+        self.ever_local.add(link.local)
+        LOG.info("connected to %s (%s)", link.address, link.address.source)
+
+    def on_frames(self, link: Link, frames: Sequence[Any]) -> None:
+        complete = link.inflight.complete
+        for frame in frames:
+            if frame.is_response:
+                complete(frame.opaque, frame)
+            else:
+                self.asked.on_request(link, frame)
+
+    def on_lost(self, link: Link, cause: MQError) -> None:
+        if not self.closed:
+            LOG.info("%s", cause)
+            self.heartbeats.on_lost(str(link.address))
+
+    def respond(
+        self, link: Link, frame: Any, code: int, *, remark: str | None = None, body: bytes = b"", **fields: str
+    ) -> None:
+        """Answer a broker's request."""
+        if not frame.is_oneway and link.usable:
+            encode = self.impl.remoting.encode_frame
+            link.write(encode(int(code), frame.opaque, flag=RESPONSE, fields=fields, body=body, remark=remark))
+
+    def shutdown(self) -> Slot[None]:
+        """Close consumers, then producers, then everything."""
+        return run_steps(self._shutdown_steps())
+
+    def _shutdown_steps(self) -> Steps[None]:
+        if self.closed:
+            return
+        for member in list(self.consumers.values()):
+            yield from member.taker.close_steps()
+        for producer in list(self.producers.values()):
+            yield from producer.close_steps()
+        self.close()
+
+    def diagnose(self) -> dict[str, Any]:
+        """The state of this client, for people."""
+        return {
+            "client_id": self.client_id,
+            "name_servers": self.name_servers.addresses,
+            "links": {address: link.state for address, link in self.links.items()},
+            "topics": sorted(route.topic for route in self.routes.known()),
+            "producers": sorted(self.producers),
+            "consumers": {group: member.taker.diagnose() for group, member in self.consumers.items()},
+        }
+
+    def close(self) -> None:
+        """The end: everything in flight fails with ClosedError."""
+        self.closed = True
+        self.timers.clear()
+        for link in self.links.values():
+            link.close()
+
+    def _refresh_routes(self, now: Now) -> None:
+        self.timers.after(self.options.route_interval, self._refresh_routes)
+        self.routes.refresh()
+
+    def _beat(self, now: Now) -> None:
+        self.timers.after(self.options.heartbeat_interval, self._beat)
+        self.heartbeats.beat_all()
+
+    def _on_route(self, topic: str) -> None:
+        for participant in [*self.producers.values(), *self.consumers.values()]:
+            participant.on_route(topic)

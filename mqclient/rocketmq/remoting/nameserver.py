@@ -1,0 +1,65 @@
+"""Owns the list of name servers: which one is asked, and which is asked next when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from mqclient.errors import ConfigError
+
+DEFAULT_PORT = 9876
+
+
+class NameServers:
+    """The good one is remembered; a failure moves on to the next.
+
+    >>> servers = NameServers("a:1;b:2", Random(1))
+    >>> first = servers.current
+    >>> servers.failed(first)
+    >>> servers.current != first
+    True
+    """
+
+    def __init__(self, addresses: str | Iterable[str], random: Random) -> None:
+        texts = addresses.split(";") if isinstance(addresses, str) else list(addresses)
+        self.addresses = [parse_address(text) for text in texts if text.strip()]
+        if not self.addresses:
+            raise ConfigError(
+                "no name server: give one, as in Client('127.0.0.1:9876'), or set NAMESRV_ADDR ('a:9876;b:9876')"
+            )
+        random.shuffle(self.addresses)  # a thousand clients shall not all ask the first
+        self._index = 0
+
+    @property
+    def current(self) -> str:
+        return self.addresses[self._index]
+
+    def failed(self, address: str) -> None:
+        """Ask another one from now on, if this one is still the one that is asked."""
+        if self.current == address:
+            self._index = (self._index + 1) % len(self.addresses)
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def __str__(self) -> str:
+        return ";".join(self.addresses)
+
+
+def parse_address(text: str) -> str:
+    """`host:port` in its one form; the port of name servers if none is given."""
+    text = text.strip()
+    host, port = split_address(text)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port; an IPv6 host stands in brackets."""
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":")
+    else:
+        host, _, port = text.partition(":")
+    if not host or not (port or str(DEFAULT_PORT)).isdigit():
+        raise ConfigError(f"{text!r} is no address: host:port is, or [ipv6]:port")
+    return host, int(port or DEFAULT_PORT)

@@ -1,0 +1,167 @@
+"""Owns how far each queue is consumed: kept in memory, told to brokers (clustering) or to a file (broadcasting).
+
+Which one is read when a queue starts is the heart of story 3. Clustering: the store, because another member may have
+gone on. Broadcasting: memory first, then the store, because nobody else writes and the file follows memory late.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from mqclient.core.slot import Slot, completed
+from mqclient.core.steps import Steps, gather, run_steps
+from mqclient.rocketmq.codes import BrokerError, Request, Response
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting.offset_file import OffsetFile
+
+LOG = logging.getLogger("mqclient.remoting")
+
+QUERY_TIMEOUT: Final = 5.0
+
+
+class RemoteOffsets:
+    """A clustering group's: the brokers keep them."""
+
+    def __init__(self, client: Any, group: str) -> None:
+        self._client = client
+        self._group = group
+        self.memory: dict[MessageQueue, int] = {}
+        self._dirty: set[MessageQueue] = set()
+
+    def load_steps(self) -> Steps[None]:
+        yield from ()  # nothing to wait for: brokers are asked queue by queue
+
+    def read_steps(self, queue: MessageQueue) -> Steps[int | None]:
+        """What the broker has, None if it has nothing; what memory remembers of an earlier time is forgotten."""
+        self.forget(queue)
+        address = self._client.broker_address(queue.broker_name)
+        fields = requests.query_offset(self._group, queue)
+        try:
+            frame = yield from self._client.ask_steps(
+                address, Request.QUERY_CONSUMER_OFFSET, fields, timeout=QUERY_TIMEOUT
+            )
+        except BrokerError as error:
+            if error.code == Response.QUERY_NOT_FOUND:
+                return None
+            raise
+        return int(frame.field("offset", "0"))
+
+    def mark(self, queue: MessageQueue, offset: int) -> None:
+        """Consumed up to here; never backwards."""
+        if offset > self.memory.get(queue, -1):
+            self.put(queue, offset)
+
+    def put(self, queue: MessageQueue, offset: int) -> None:
+        """Consumed up to here, whatever was said before."""
+        self.memory[queue] = offset
+        self._dirty.add(queue)
+
+    def forget(self, queue: MessageQueue) -> None:
+        self.memory.pop(queue, None)
+        self._dirty.discard(queue)
+
+    def told_by_pull(self, queue: MessageQueue) -> int:
+        """What a pull may tell along."""
+        return self.memory.get(queue, 0)
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Tell the broker now, without waiting."""
+        address = self._client.routes.address(queue.broker_name)
+        if queue in self._dirty and address is not None:
+            self._dirty.discard(queue)
+            fields = requests.update_offset(self._group, queue, self.memory[queue])
+            self._client.tell(address, Request.UPDATE_CONSUMER_OFFSET, fields)
+
+    def flush(self) -> None:
+        for queue in list(self._dirty):
+            self.persist(queue)
+
+    def close_steps(self) -> Steps[None]:
+        yield from self.flush_steps()
+
+    def flush_steps(self) -> Steps[None]:
+        """Tell the brokers what they do not know yet, and wait until they know."""
+        slots = []
+        for queue in list(self._dirty):
+            address = self._client.routes.address(queue.broker_name)
+            if address is not None:
+                fields = requests.update_offset(self._group, queue, self.memory[queue])
+                slots.append(self._client.ask(address, Request.UPDATE_CONSUMER_OFFSET, fields))
+        self._dirty.clear()
+        for slot in (yield gather(slots)):
+            if slot.error is not None:
+                LOG.warning("consumer:%s could not tell an offset: %s", self._group, slot.error)
+
+
+class LocalOffsets:
+    """A broadcasting member's: a file keeps them. Memory is the truth; a broken file or disk costs one warning."""
+
+    def __init__(self, client: Any, group: str, file: OffsetFile) -> None:
+        self._client = client
+        self._group = group
+        self._file = file
+        self._stored: dict[MessageQueue, int] = {}
+        self.memory: dict[MessageQueue, int] = {}
+        self._writing: Slot[None] = completed(None)
+        self._dirty = False
+        self._broken = False
+
+    def load_steps(self) -> Steps[None]:
+        try:
+            self._stored = yield self._client.outside(self._file.load)
+        except Exception as error:
+            self._warn("cannot read its offsets, and goes on without", error)
+
+    def read_steps(self, queue: MessageQueue) -> Steps[int | None]:
+        """Memory first, then what the file held at the start."""
+        yield from ()
+        return self.memory.get(queue, self._stored.get(queue))
+
+    def mark(self, queue: MessageQueue, offset: int) -> None:
+        if offset > self.memory.get(queue, -1):
+            self.put(queue, offset)
+
+    def put(self, queue: MessageQueue, offset: int) -> None:
+        self.memory[queue] = offset
+        self._dirty = True
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Nobody else consumes for us: what memory knows stays true."""
+
+    def told_by_pull(self, queue: MessageQueue) -> int:
+        return 0
+
+    def persist(self, queue: MessageQueue) -> None:
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the file if something changed; one write at a time, the last state wins."""
+        if self._dirty and self._writing.done and self._file.path is not None:
+            self._dirty = False
+            self._writing = run_steps(self._write_steps())
+
+    def close_steps(self) -> Steps[None]:
+        yield from self.flush_steps()
+        self._file.close()
+
+    def flush_steps(self) -> Steps[None]:
+        yield self._writing
+        self.flush()
+        yield self._writing
+
+    def _write_steps(self) -> Steps[None]:
+        # Queues that we do not have at the moment keep their entries.
+        table = {**self._stored, **self.memory}
+        try:
+            yield self._client.outside(lambda: self._file.save(table))
+        except Exception as error:
+            self._warn("cannot write its offsets, and goes on in memory", error)
+        else:
+            self._stored = table
+
+    def _warn(self, what: str, error: Exception) -> None:
+        if not self._broken:
+            self._broken = True
+            LOG.warning("consumer:%s %s: %s", self._group, what, error)

@@ -1,0 +1,163 @@
+"""Owns the pulling of one queue: next offset, flow decision, long poll, and what is said when it fails."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from mqclient.core.steps import Steps, run_steps
+from mqclient.errors import DeadlineError, LinkError, MQError
+from mqclient.rocketmq.codes import BrokerError, Request, Response
+from mqclient.rocketmq.model import RETRY_PREFIX, MessageQueue
+from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+
+LOG = logging.getLogger("mqclient.remoting")
+
+EXCEPTION_DELAY: Final = 1.0
+FLOW_CONTROL_DELAY: Final = 0.02
+SUSPEND_MS: Final = 15000
+PULL_TIMEOUT: Final = 30.0
+FOLD_SECONDS: Final = 60.0
+
+
+class PullLoop:
+    """One queue, one request at a time, until the queue is dropped.
+
+    The loop belongs to one epoch of the queue: after every wait it looks at `dropped` before anything else.
+    """
+
+    def __init__(self, member: Any, process_queue: ProcessQueue) -> None:
+        self._member = member
+        self._client = member.client
+        self._queue = process_queue.queue
+        self._process_queue = process_queue
+
+    def start(self) -> None:
+        run_steps(self._steps()).then(self._ended)
+
+    def _ended(self, slot: Any) -> None:
+        if slot.error is not None and not self._member.closed:
+            LOG.error("pulling %s ended: %s", _name(self._queue), slot.error, exc_info=slot.error)
+
+    def _steps(self) -> Steps[None]:
+        process_queue = self._process_queue
+        while not process_queue.dropped:
+            if process_queue.full():
+                yield process_queue.wait_for_room()
+                continue
+            try:
+                delay = yield from self._pull_steps()
+            except MQError as error:
+                if process_queue.dropped or self._member.closed:
+                    return
+                delay = self._failed(error)
+            if delay:
+                yield self._client.timers.sleep(delay)
+
+    def _pull_steps(self) -> Steps[float]:
+        """One request and its answer; how long to wait before the next."""
+        process_queue, topic = self._process_queue, self._queue.topic
+        address = self._client.routes.address(self._queue.broker_name, process_queue.suggested)
+        if address is None:
+            yield self._client.routes.fetch(topic)
+            raise LinkError(f"the route of {topic} names no broker {self._queue.broker_name}")
+        subscriptions = self._member.subscriptions
+        if subscriptions.usable(address, topic) < process_queue.version:
+            # Story 1: no pull may carry a version before this broker has acknowledged it.
+            yield self._client.heartbeats.beat(address)
+            if process_queue.dropped or topic not in subscriptions:
+                return 0.0
+            if subscriptions.usable(address, topic) < process_queue.version:
+                raise LinkError(f"{address} has not acknowledged the subscription to {topic}")
+        frame = yield self._request(address, subscriptions.usable(address, topic))
+        return 0.0 if process_queue.dropped else self._answered(frame, address)
+
+    def _request(self, address: str, version: int) -> Any:
+        opaque = self._client.opaque()
+        frame = requests.pull(
+            self._client.impl.remoting,
+            opaque,
+            self._member.group,
+            self._queue,
+            self._process_queue.next_offset,
+            count=self._member.pull_batch,
+            version=version,
+            suspend_ms=SUSPEND_MS,
+            commit_offset=self._member.offsets.told_by_pull(self._queue),
+        )
+        return self._client.send(address, opaque, frame, Request.PULL_MESSAGE.name, timeout=PULL_TIMEOUT)
+
+    def _answered(self, frame: Any, address: str) -> float:
+        code, process_queue = frame.code, self._process_queue
+        if code in (Response.SUCCESS, Response.PULL_NOT_FOUND, Response.PULL_RETRY_IMMEDIATELY):
+            process_queue.suggested = int(frame.field("suggestWhichBrokerId", "0"))
+            process_queue.next_offset = int(frame.field("nextBeginOffset", str(process_queue.next_offset)))
+            if code == Response.SUCCESS:
+                self._found(frame)
+            else:
+                self._member.on_nothing(process_queue)
+            return 0.0
+        if code == Response.PULL_OFFSET_MOVED:
+            self._member.correct(process_queue, int(frame.field("nextBeginOffset", "0")))
+            return 0.0
+        if code == Response.FLOW_CONTROL:
+            return FLOW_CONTROL_DELAY
+        if code == Response.SUBSCRIPTION_NOT_EXIST:
+            # Another member's heartbeat, or a restart, made the broker forget us: it learns anew before the next pull.
+            self._member.subscriptions.forget(address)
+        raise BrokerError(code, frame.remark or "", remote=address, request=Request.PULL_MESSAGE.name)
+
+    def _found(self, frame: Any) -> None:
+        subscription = self._member.subscriptions.get(self._queue.topic)
+        if subscription is None:
+            return
+        batch = self._client.impl.remoting.decode_messages(
+            frame.body, subscription.tags or None, queue=self._queue, retry_topic=True
+        )
+        if len(batch):
+            self._process_queue.put(batch)
+            self._member.on_batch(self._process_queue, batch)
+        else:
+            self._member.on_nothing(self._process_queue)
+
+    def _failed(self, error: MQError) -> float:
+        """Say it as operators know it, once; the delay before the next try."""
+        code = error.code
+        if code == Response.SUBSCRIPTION_NOT_LATEST:
+            self._member.not_latest += 1
+        if self._queue.topic.startswith(RETRY_PREFIX):
+            return EXCEPTION_DELAY
+        if code == Response.SUBSCRIPTION_NOT_LATEST:
+            line = f"consumer:{self._member.group} execute the pull request, code:25, "
+            line += f"message:{getattr(error, 'remark', '')}, (might be ok if at rebalancing), "
+            line += f"topic:{self._queue.topic}, broker:{self._queue.broker_name}"
+            self._member.folds.warn(("code 25", self._queue.topic, self._queue.broker_name), line)
+        elif code in (Response.SUBSCRIPTION_NOT_EXIST, Response.SUBSCRIPTION_GROUP_NOT_EXIST):
+            LOG.info("pulling %s: %s", _name(self._queue), error)
+        elif isinstance(error, (LinkError, DeadlineError)):
+            self._member.folds.warn(("lost", self._queue.broker_name), f"pulling {_name(self._queue)}: {error}")
+        else:
+            self._member.folds.warn(("pull", self._queue, code), f"pulling {_name(self._queue)}: {error}")
+        return EXCEPTION_DELAY
+
+
+class Folds:
+    """Warnings that come in swarms: the first at once, the others of a minute as one count with the next."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._seen: dict[Any, tuple[float, int]] = {}
+
+    def warn(self, key: Any, line: str) -> None:
+        now = self._client.driver.now.mono
+        since, more = self._seen.get(key, (float("-inf"), 0))
+        if now - since < FOLD_SECONDS:
+            self._seen[key] = (since, more + 1)
+            return
+        self._seen[key] = (now, 0)
+        LOG.warning("%s%s", line, f" ({more} more since)" if more else "")
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.topic} queue {queue.queue_id} of {queue.broker_name}"

@@ -1,0 +1,202 @@
+"""Owns pull consumption: messages wait for whoever asks, and what was taken counts when more is asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mqclient.core.slot import Slot, Wake, completed
+from mqclient.core.steps import Steps, run_steps
+from mqclient.errors import ClosedError, ConfigError
+from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting.client import ClientEngine
+from mqclient.rocketmq.remoting.group import Member, MemberOptions
+from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+
+
+class PullEngine:
+    """Batches wait in the order in which they came; the mailbox holds the one that is taken message by message.
+
+    `take` and `take_many` of the mailbox run without entering; `refill` puts the next batch into it. Positions come
+    from the mailbox's sources, which know the last message taken of each queue.
+    """
+
+    def __init__(
+        self,
+        client: ClientEngine,
+        group: str,
+        topics: Mapping[str, str],
+        options: MemberOptions,
+        *,
+        auto_commit: bool = True,
+    ) -> None:
+        self.member = Member(client, group, topics, options, self)
+        self._client = client
+        self._auto_commit = auto_commit
+        self._batches: deque[tuple[ProcessQueue, Any]] = deque()
+        self.mailbox = client.impl.handover.Mailbox()
+        self._open: dict[MessageQueue, ProcessQueue] = {}
+        """Queues of which something was put into the mailbox."""
+        self._taken: dict[MessageQueue, tuple[ProcessQueue, int]] = {}
+        self._waiting: list[Wake] = []
+
+    def start(self) -> Slot[None]:
+        return run_steps(self.member.start_steps())
+
+    def close(self) -> Slot[None]:
+        """Commit what was taken, wake who waits, leave."""
+        return run_steps(self.close_steps())
+
+    def diagnose(self) -> dict[str, Any]:
+        return self.member.diagnose() | {"waiting": len(self.mailbox) + sum(len(batch) for _, batch in self._batches)}
+
+    def close_steps(self) -> Steps[None]:
+        if self.member.closed:
+            return
+        if self._auto_commit:
+            self.begin_take()
+        yield from self.member.close_steps()
+        self._batches.clear()
+        self.mailbox.clear()
+        self._wake()
+
+    # ---- told by the member
+
+    def on_granted(self, process_queue: ProcessQueue) -> None:
+        process_queue.source = self._client.impl.handover.Source(process_queue, 0, 0)
+
+    def on_revoked(self, process_queue: ProcessQueue) -> None:
+        """What of it waits is dropped; what was taken before stays taken."""
+        self._note(process_queue)
+        taken = self._taken.pop(process_queue.queue, None)
+        if taken is not None and self._auto_commit:
+            self.member.offsets.mark(process_queue.queue, taken[1])
+        self._open.pop(process_queue.queue, None)
+        self.mailbox.clear(process_queue.source)
+        self._batches = deque(entry for entry in self._batches if entry[0] is not process_queue)
+
+    def on_batch(self, process_queue: ProcessQueue, batch: Any) -> None:
+        self._batches.append((process_queue, batch))
+        self._wake()
+
+    def on_nothing(self, process_queue: ProcessQueue) -> None:
+        """If nobody holds or waits for anything of it, the queue is consumed up to the next offset."""
+        queue = process_queue.queue
+        if not process_queue.outstanding.count and queue not in self._taken and queue not in self._open:
+            self.member.offsets.mark(queue, process_queue.next_offset)
+
+    # ---- asked by the faces, inside an entry
+
+    def refill(self) -> Slot[None]:
+        """Asked when the mailbox is empty: done when it may hold something. What was taken before is consumed."""
+        self.member.check_open()
+        self.begin_take()
+        if not len(self.mailbox) and self._batches:
+            process_queue, batch = self._batches.popleft()
+            self._open[process_queue.queue] = process_queue
+            process_queue.done(batch.offsets)
+            self.mailbox.put_many(list(batch), process_queue.source)
+        return completed(None) if len(self.mailbox) else self._wait()
+
+    def next_batch(self, limit: int) -> Any:
+        """A batch of at most so many messages, or None. What was taken so far counts as consumed."""
+        if limit < 1:
+            raise ConfigError(f"max_messages={limit}: at least 1")
+        self.member.check_open()
+        self.begin_take()
+        if len(self.mailbox):
+            raise ConfigError("messages taken one by one are left over: receive them before asking for batches")
+        if not self._batches:
+            return None
+        process_queue, batch = self._batches.popleft()
+        if len(batch) > limit:
+            self._batches.appendleft((process_queue, batch[limit:]))
+            batch = batch[:limit]
+        process_queue.done(batch.offsets)
+        self._taken[process_queue.queue] = (process_queue, batch.last_offset + 1)
+        return batch
+
+    def wait_for_batch(self) -> Slot[None]:
+        return completed(None) if self._batches else self._wait()
+
+    def begin_take(self) -> None:
+        """More is asked for: what was taken before is consumed."""
+        self.note_positions()
+        if self._auto_commit:
+            self.commit_taken()
+
+    def note_positions(self) -> None:
+        for process_queue in list(self._open.values()):
+            self._note(process_queue)
+
+    def commit_taken(self) -> None:
+        """What was taken so far is consumed; brokers are told with the next flush."""
+        taken, self._taken = self._taken, {}
+        for queue, (process_queue, offset) in taken.items():
+            if not process_queue.dropped:
+                self.member.offsets.mark(queue, offset)
+
+    def commit_steps(self) -> Steps[None]:
+        """Everything taken so far is consumed, and the brokers know when this ends."""
+        self.member.check_open()
+        self.note_positions()
+        self.commit_taken()
+        yield from self.member.offsets.flush_steps()
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on with a queue of ours at this offset."""
+        self.member.check_open()
+        process_queue = self.member.queues.get(queue)
+        if process_queue is None:
+            raise ConfigError(f"{queue} is not assigned to this consumer")
+        self.member.restart(process_queue, offset)
+        self._taken.pop(queue, None)
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        for queue in queues:
+            self.member.queues[queue].pause()
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        for queue in queues:
+            self.member.queues[queue].resume()
+
+    def committed_steps(self, queue: MessageQueue) -> Steps[int | None]:
+        """What the store has for a queue."""
+        remembered = self.member.offsets.memory.get(queue)
+        if remembered is not None:
+            return int(remembered)
+        stored: int | None = yield from self.member.offsets.read_steps(queue)
+        return stored
+
+    def lag_steps(self) -> Steps[dict[MessageQueue, int]]:
+        """Per queue of ours: how many offsets lie between what was consumed and the end."""
+        lags: dict[MessageQueue, int] = {}
+        for queue, held in list(self.member.queues.items()):
+            address = self._client.broker_address(queue.broker_name)
+            frame = yield from self._client.ask_steps(address, Request.GET_MAX_OFFSET, requests.queue_fields(queue))
+            done = self.member.offsets.memory.get(queue, held.started_at)
+            lags[queue] = max(0, int(frame.field("offset", "0")) - done)
+        return lags
+
+    def _note(self, process_queue: ProcessQueue) -> None:
+        last = process_queue.source.last
+        if process_queue.queue in self._open and last is not None:
+            self._taken[process_queue.queue] = (process_queue, last.offset + 1)
+            if not process_queue.source.waiting:
+                self._open.pop(process_queue.queue, None)
+
+    def _wait(self) -> Slot[None]:
+        wake = Wake()
+        self._waiting.append(wake)
+        return wake
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            if self.member.closed:
+                wake.fail(ClosedError(f"the consumer of group {self.member.group!r} is closed"))
+            else:
+                wake.complete(None)

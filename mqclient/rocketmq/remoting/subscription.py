@@ -1,0 +1,105 @@
+"""Owns a consumer's subscriptions: expressions, versions, and per broker the version that it acknowledged.
+
+The cure of story 1 is here. A broker refuses a pull whose version is newer than what heartbeats told it (code 25).
+So a new version is used towards a broker only after that broker acknowledged a heartbeat that carried it; until then
+pulls go on with the one before, and pulls that need the new one wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mqclient.errors import ConfigError
+
+EVERYTHING: Final = "*"
+
+
+class Subscription:
+    """One topic's filter expression: tags, `a || b`, or everything."""
+
+    __slots__ = ("codes", "expression", "tags", "topic", "version")
+
+    def __init__(self, topic: str, expression: str, version: int, java_hash: Callable[[str], int]) -> None:
+        self.topic = topic
+        self.tags = parse_tags(expression)
+        self.expression = EVERYTHING if not self.tags else expression
+        self.codes = [java_hash(tag) for tag in self.tags]
+        self.version = version
+
+    def data(self) -> dict[str, Any]:
+        """As it stands in heartbeats."""
+        return {
+            "classFilterMode": False,
+            "codeSet": self.codes,
+            "expressionType": "TAG",
+            "subString": self.expression,
+            "subVersion": self.version,
+            "tagsSet": self.tags,
+            "topic": self.topic,
+        }
+
+
+def parse_tags(expression: str) -> list[str]:
+    """The tags of an expression in their order, none for everything; ConfigError for one without any part."""
+    text = expression.strip()
+    if text in ("", EVERYTHING):
+        return []
+    tags = list(dict.fromkeys(tag.strip() for tag in text.split("||") if tag.strip()))
+    if not tags:
+        raise ConfigError(f"{expression!r} names no tag: write 'a || b', or '*' for everything")
+    return tags
+
+
+class Subscriptions:
+    """The subscriptions of one member of a group."""
+
+    def __init__(self, java_hash: Callable[[str], int]) -> None:
+        self._java_hash = java_hash
+        self._topics: dict[str, Subscription] = {}
+        self._acknowledged: dict[str, dict[str, int]] = {}
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._topics
+
+    def topics(self) -> list[str]:
+        return list(self._topics)
+
+    def get(self, topic: str) -> Subscription | None:
+        return self._topics.get(topic)
+
+    def subscribe(self, topic: str, expression: str, wall_ms: int) -> None:
+        """Add or replace; a replaced one gets a newer version, as brokers only look at that."""
+        old = self._topics.get(topic)
+        version = max(wall_ms, old.version + 1 if old else 0)
+        self._topics[topic] = Subscription(topic, expression, version, self._java_hash)
+
+    def unsubscribe(self, topic: str) -> None:
+        self._topics.pop(topic, None)
+
+    def raise_version(self, topic: str, wall_ms: int) -> int:
+        """The result of a rebalance changed: pulls of what is new wait until brokers know. The new version."""
+        subscription = self._topics[topic]
+        subscription.version = max(wall_ms, subscription.version + 1)
+        return subscription.version
+
+    def versions(self) -> dict[str, int]:
+        """What a heartbeat sent now carries."""
+        return {topic: subscription.version for topic, subscription in self._topics.items()}
+
+    def data(self) -> list[dict[str, Any]]:
+        return [subscription.data() for subscription in self._topics.values()]
+
+    # ---- what brokers know
+
+    def acknowledged(self, address: str, versions: Mapping[str, int]) -> None:
+        """This broker answered a heartbeat that carried these versions: from now on pulls may use them there."""
+        self._acknowledged[address] = dict(versions)
+
+    def forget(self, address: str) -> None:
+        """The connection was lost: whatever this broker acknowledged has to be acknowledged again."""
+        self._acknowledged.pop(address, None)
+
+    def usable(self, address: str, topic: str) -> int:
+        """The version for pulls of this topic towards this broker; -1: none yet."""
+        return self._acknowledged.get(address, {}).get(topic, -1)
