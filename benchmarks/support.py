@@ -1,6 +1,7 @@
 """How a figure is measured: several contenders, interleaved in one run, the best of many rounds each.
 
-A micro benchmark is a function `bench_…(compare)` in `benchmarks/micro/bench_<module>.py`, parametrized at will:
+A micro benchmark is a function `bench_…(compare)` in `benchmarks/micro/bench_<module>.py`, parametrized at will. It
+measures one figure, whose name starts with the module's:
 
     from benchmarks.support import floor, twins
 
@@ -46,7 +47,6 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 HERE = Path(__file__).resolve().parent
-BOUNDS = HERE / "bounds.json"
 BUILD = HERE.parent / "build" / "floor"
 
 
@@ -99,11 +99,15 @@ class Compare:
     """Measures one figure into pytest-benchmark's extra_info; pytest-benchmark's own times are native's."""
 
     benchmark: BenchmarkFixture
-    rounds: int = 40
-    seconds: float = 0.004
+    rounds: int
+    seconds: float
     """What one round of one contender should last at least."""
-    wanted: frozenset[str] = frozenset()
+    budget: float
+    """Seconds after which a slow rival is left alone, once it had three rounds."""
+    wanted: frozenset[str]
     """Names of figures; empty: all."""
+    done: list[Figure]
+    """Where the figure is added."""
 
     def __call__(
         self,
@@ -123,10 +127,15 @@ class Compare:
         timers = {key: self._timer(rival, per) for key, rival in rivals.items()}
         hero = _contender(native)
         calls = self._calls(hero)
+        spent = dict.fromkeys(rivals, 0.0)
 
         def before_each() -> tuple[tuple[Any, ...], dict[str, Any]]:
             for key, timer in timers.items():
-                figure.rounds.setdefault(key, []).append(timer())
+                times = figure.rounds.setdefault(key, [])
+                if len(times) < 3 or spent[key] < self.budget:
+                    start = time.perf_counter()
+                    times.append(timer())
+                    spent[key] += time.perf_counter() - start
             return ([hero.setup() for _ in range(calls)],), {}
 
         def all_calls(arguments: list[tuple[Any, ...]]) -> None:
@@ -136,8 +145,9 @@ class Compare:
         pedantic(all_calls, setup=before_each, rounds=self.rounds, iterations=1)
         assert self.benchmark.stats is not None, "benchmarks are switched off"
         data = self.benchmark.stats.stats.data
-        figure.rounds = {"native": [1e9 * spent / (calls * per) for spent in data], **figure.rounds}
+        figure.rounds = {"native": [1e9 * seconds / (calls * per) for seconds in data], **figure.rounds}
         self.benchmark.extra_info["figure"] = figure.to_json()
+        self.done.append(figure)
         return figure
 
     def _timer(self, rival: Competitor, per: int) -> Callable[[], float]:
