@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from mqclient.broker.broker import House
 from mqclient.broker.pulsar.session import Session
@@ -34,6 +35,10 @@ class PulsarDoor:
             self._server.close()
         for session in list(self.sessions):
             session.close("the broker stops")
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """When the loop has done what it is doing."""
+        asyncio.get_running_loop().call_soon(call)
 
     def unload(self, name: str) -> None:
         """As when the topic moves: everybody is told to come again."""

@@ -111,7 +111,8 @@ class Session(asyncio.Protocol):
         self.send(31, "CommandActiveConsumerChange", consumer_id=consumer_id, is_active=active)
 
     def soon(self, call: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_soon(call)
+        """When what is being handled now is done."""
+        self.door.soon(call)
 
     def flush(self) -> None:
         if self._out and self._transport is not None and not self.closed:

@@ -1,0 +1,194 @@
+"""The official client from PyPI cannot tell the embedded broker from the real one, in what it implements.
+
+`pip install pulsar-client==3.13.0` to run these; without it they are skipped, and say so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+
+pulsar: Any = pytest.importorskip(
+    "pulsar", reason="the official pulsar-client is not installed: pip install pulsar-client", exc_type=ImportError
+)
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker: EmbeddedBroker) -> Iterator[Any]:
+    client = pulsar.Client(broker.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    yield client
+    client.close()
+
+
+def bodies(consumer: Any, count: int) -> list[bytes]:
+    return [consumer.receive(3000).data() for _ in range(count)]
+
+
+def nothing_comes(consumer: Any) -> bool:
+    try:
+        consumer.receive(200)
+    except pulsar.Timeout:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_produce_and_consume(client: Any, batching: bool) -> None:
+    consumer = client.subscribe("orders", "billing")
+    producer = client.create_producer(
+        "orders", batching_enabled=batching, batching_max_publish_delay_ms=5, block_if_queue_full=True
+    )
+    sent = producer.send(b"one", partition_key="k", properties={"a": "b"}, ordering_key="o", event_timestamp=5)
+    message = consumer.receive(3000)
+    assert (message.data(), message.partition_key(), message.properties()) == (b"one", "k", {"a": "b"})
+    assert (message.ordering_key(), message.event_timestamp()) == ("o", 5)
+    assert (message.message_id().ledger_id(), message.message_id().entry_id()) == (sent.ledger_id(), sent.entry_id())
+    for number in range(3000):
+        producer.send_async(b"%d" % number, None)
+    producer.flush()
+    assert bodies(consumer, 3000) == [b"%d" % number for number in range(3000)]
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared", "Failover", "KeyShared"])
+def test_what_is_acknowledged_does_not_come_again(client: Any, kind: str) -> None:
+    consumer = client.subscribe("orders", "billing", consumer_type=getattr(pulsar.ConsumerType, kind))
+    producer = client.create_producer("orders")
+    for body in (b"a", b"b", b"c"):
+        producer.send(body)
+    messages = [consumer.receive(3000) for _ in range(3)]
+    consumer.acknowledge(messages[1])
+    consumer.close()
+    consumer = client.subscribe("orders", "billing", consumer_type=getattr(pulsar.ConsumerType, kind))
+    assert bodies(consumer, 2) == [b"a", b"c"]
+    assert nothing_comes(consumer)
+
+
+def test_a_part_of_a_batch_is_acknowledged(client: Any) -> None:
+    options = {"consumer_type": pulsar.ConsumerType.Shared, "batch_index_ack_enabled": True}
+    consumer = client.subscribe("orders", "billing", **options)
+    producer = client.create_producer("orders", batching_enabled=True, batching_max_publish_delay_ms=100)
+    for number in range(10):
+        producer.send_async(b"%d" % number, None)
+    producer.flush()
+    for message in [consumer.receive(3000) for _ in range(10)][::2]:
+        consumer.acknowledge(message)
+    consumer.close()
+    consumer = client.subscribe("orders", "billing", **options)
+    assert bodies(consumer, 5) == [b"1", b"3", b"5", b"7", b"9"]
+    assert nothing_comes(consumer)
+
+
+def test_cumulative_acknowledgement(client: Any) -> None:
+    consumer = client.subscribe("orders", "billing")
+    producer = client.create_producer("orders")
+    for number in range(10):
+        producer.send(b"%d" % number)
+    messages = [consumer.receive(3000) for _ in range(10)]
+    consumer.acknowledge_cumulative(messages[7])
+    consumer.close()
+    assert bodies(client.subscribe("orders", "billing"), 2) == [b"8", b"9"]
+
+
+def test_redelivery_is_counted(client: Any) -> None:
+    consumer = client.subscribe(
+        "orders", "billing", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
+    )
+    producer = client.create_producer("orders")
+    producer.send(b"again")
+    for count in range(3):
+        message = consumer.receive(3000)
+        assert (message.data(), message.redelivery_count()) == (b"again", count)
+        consumer.negative_acknowledge(message)
+    consumer.redeliver_unacknowledged_messages()
+    assert consumer.receive(3000).data() == b"again"
+
+
+def test_a_small_queue_gets_everything(client: Any) -> None:
+    """Permits are counted in messages: with a window of 3 and entries of 50 the account dips and comes back."""
+    consumer = client.subscribe("orders", "billing", receiver_queue_size=3)
+    producer = client.create_producer("orders", batching_enabled=True, batching_max_messages=50)
+    for number in range(1000):
+        producer.send_async(b"%d" % number, None)
+    producer.flush()
+    assert bodies(consumer, 1000) == [b"%d" % number for number in range(1000)]
+
+
+def test_one_at_a_time(client: Any) -> None:
+    consumer = client.subscribe("orders", "billing", receiver_queue_size=0)
+    producer = client.create_producer("orders")
+    for number in range(10):
+        producer.send(b"%d" % number)
+    assert [consumer.receive().data() for _ in range(10)] == [b"%d" % number for number in range(10)]
+
+
+def test_readers_and_seek(client: Any) -> None:
+    producer = client.create_producer("orders")
+    ids = [producer.send(b"%d" % number) for number in range(10)]
+    reader = client.create_reader("orders", pulsar.MessageId.earliest)
+    read = []
+    while reader.has_message_available():
+        read.append(reader.read_next(3000).data())
+    assert read == [b"%d" % number for number in range(10)]
+    reader.seek(ids[4])
+    assert reader.read_next(3000).data() == b"5"
+    reader.seek(1000)  # a time long ago
+    assert reader.read_next(3000).data() == b"0"
+    consumer = client.subscribe("orders", "billing")
+    consumer.seek(pulsar.MessageId.earliest)
+    assert bodies(consumer, 10) == [b"%d" % number for number in range(10)]
+    assert consumer.get_last_message_id().entry_id() == ids[-1].entry_id()
+
+
+def test_refusals(client: Any) -> None:
+    client.subscribe("orders", "billing")
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe("orders", "billing")
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe("orders", "billing", consumer_type=pulsar.ConsumerType.Shared)
+    client.create_producer("orders", producer_name="mine")
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer("orders", producer_name="mine")
+    with pytest.raises(pulsar.TopicNotFound):
+        client.create_producer("persistent://nobody/there/orders")
+
+
+def test_failover_tells_who_is_active(client: Any) -> None:
+    first = client.subscribe("orders", "billing", consumer_type=pulsar.ConsumerType.Failover, consumer_name="a")
+    second = client.subscribe("orders", "billing", consumer_type=pulsar.ConsumerType.Failover, consumer_name="b")
+    producer = client.create_producer("orders")
+    producer.send(b"1")
+    first.acknowledge(first.receive(3000))
+    assert nothing_comes(second)
+    first.close()
+    producer.send(b"2")
+    assert second.receive(3000).data() == b"2"
+
+
+def test_an_unloaded_topic_is_found_again(broker: EmbeddedBroker, client: Any) -> None:
+    consumer = client.subscribe("orders", "billing")
+    producer = client.create_producer("orders")
+    producer.send(b"before")
+    consumer.acknowledge(consumer.receive(3000))
+    time.sleep(0.2)  # the official client groups acknowledgements for 0.1 s
+    door: Any = broker._doors[0]
+    broker.control.call(door.unload, "orders")
+    producer.send(b"after")
+    assert consumer.receive(3000).data() == b"after"
+
+
+def test_unsubscribe(client: Any) -> None:
+    consumer = client.subscribe("orders", "billing")
+    client.create_producer("orders").send(b"1")
+    consumer.unsubscribe()
+    assert nothing_comes(client.subscribe("orders", "billing"))
