@@ -158,7 +158,7 @@ cdef class BatchBuilder:
             s.null_key = parts[7]
         return self.append(
             parts[0],
-            <str?>parts[1] if count > 1 else None,
+            parts[1] if count > 1 else None,
             parts[2] if count > 2 else None,
             <bytes?>parts[4] if count > 4 and parts[4] is not None else None,
             &s,
