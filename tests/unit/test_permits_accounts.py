@@ -594,3 +594,43 @@ def test_thousands_of_entries_partly_acked(codec: Any) -> None:
     expected = [(1, messages[0].entry.entry) for messages in reversed(batches) if len(messages) > 1]
     assert acks.take() == expected
     assert not any(acks.covers(1, entry, 0) for entry in range(3000))
+
+
+# ------------------------------------------------------------------------------------- messages of the Pulsar codec
+
+
+def received(codec: Any, size: int, ledger: int, entry: int, ack_set: tuple[int, ...] | None = None) -> list[Any]:
+    """The messages of one MESSAGE frame."""
+    pulsar = codec.pulsar
+    builder = pulsar.BatchBuilder(size)
+    builder.add_many([b"x"] * size)
+    payload, count = builder.seal()
+    metadata = pulsar.encode_metadata("p", 0, 1, num_messages=count)
+    (sent,) = pulsar.FrameReader().feed(pulsar.encode_send(1, 0, metadata, payload, num_messages=count))
+    frame = pulsar.encode_message(1, ledger, entry, sent[-1].stored, ack_set=ack_set)
+    ((_, arrived),) = pulsar.FrameReader().feed(frame)
+    return list(pulsar.decode_messages(arrived))
+
+
+def test_messages_of_the_codec_are_acked(codec: Any) -> None:
+    acks = codec.permits.AckSet()
+    messages = received(codec, 100, 2**40, 2**33)
+    assert acks.add(messages[0]) == codec.permits.ARM
+    assert acks.add_many(messages[:64]) == 0
+    assert acks.take() == [(2**40, 2**33, (0, 2**36 - 1))]
+    acks.add_many(received(codec, 1, 7, 7))
+    acks.add_many(messages[64:])
+    acks.add(codec.pulsar.MessageId(8, 8))
+    acks.add(messages[5].message_id)
+    assert acks.take() == [(7, 7), (2**40, 2**33), (8, 8)]
+    acks.add_cumulative(messages[98])
+    assert acks.take_cumulative() == (2**40, 2**33, (0, 2**35))
+
+
+def test_messages_of_the_codec_bring_the_ack_set_of_their_entry(codec: Any) -> None:
+    acks = codec.permits.AckSet(batch_index=False)
+    first, second = received(codec, 70, 1, 1, (0, 0b11))
+    assert (first.batch_index, second.batch_index) == (64, 65)
+    assert acks.add(second) == 0
+    assert acks.add(first) == codec.permits.ARM
+    assert acks.take() == [(1, 1)]
