@@ -43,7 +43,7 @@ class _Members:
 
     def __init__(self, ids: tuple[str, ...]) -> None:
         for member in ids:
-            if not isinstance(member, str):
+            if type(member) is not str:
                 raise TypeError(f"member ids are str, not {type(member).__name__}")
         self.ids = ids
         self._standing: dict[str, int] | None = None
@@ -115,7 +115,7 @@ def _share(rule: str, own: str, available: Sequence[Any], members: Sequence[str]
     """Java's checks in Java's order, then the rule."""
     if rule == "by_config":
         return list(options.queues or ())
-    if not isinstance(own, str):
+    if type(own) is not str:
         raise TypeError(f"the own id is a str, not {type(own).__name__}")
     if not own:
         raise ConfigError("the own client id is empty")
