@@ -248,17 +248,22 @@ def test_an_opener_that_raises_loses_nothing(codec: Any) -> None:
             raise MemoryError("not now")
         return list(sealed)
 
-    mailbox, one = unpacking(codec, opener), source(codec)
+    mailbox, one, two = unpacking(codec, opener), source(codec), source(codec)
     mailbox.put_many([1], one)
     mailbox.put_sealed("ab", 2, one)
+    mailbox.put_sealed("", 0, one)
     mailbox.put_many([2], one)
     assert mailbox.take_many(9) == [1]
     for take in (mailbox.take, lambda: mailbox.take_many(9)):
         with pytest.raises(MemoryError):
             take()
     assert (len(mailbox), one.waiting) == (3, 3)
+    mailbox.put_sealed("c", 0, two)
+    assert mailbox.clear(one) == 3
+    with pytest.raises(MemoryError):
+        mailbox.take()
     broken = False
-    assert mailbox.take_many(9) == ["a", "b", 2]
+    assert mailbox.take_many(9) == ["c"]
 
 
 @pytest.mark.parametrize("everything", [True, False])
