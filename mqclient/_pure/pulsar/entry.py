@@ -21,9 +21,14 @@ _BLOBS = {16: "schema_version", 18: "ordering_key"}
 
 
 def _pair(source: Buffer) -> tuple[str, str]:
-    """KeyValue"""
+    """KeyValue; nearly always a short key and a short value, in this order."""
+    end = len(source)
+    if end > 3 and source[0] == 1 << 3 | BYTES and source[1] < min(128, end - 3):
+        middle = 2 + source[1]
+        if source[middle] == 2 << 3 | BYTES and source[middle + 1] == end - middle - 2 < 128:
+            return to_text(source[2:middle]), to_text(source[middle + 2 :])
     key = value = ""
-    for tag, _, start, stop in fields(source, 0, len(source)):
+    for tag, _, start, stop in fields(source, 0, end):
         if tag == 1 << 3 | BYTES:
             key = to_text(source[start:stop])
         elif tag == 2 << 3 | BYTES:

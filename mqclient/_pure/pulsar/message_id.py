@@ -42,6 +42,11 @@ class MessageId:
         put(self, "batch_size", batch_size)
         put(self, "first_chunk", first_chunk)
 
+    @property
+    def ok(self) -> bool:
+        """True: in a list of results an id is told from an error by this."""
+        return True
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} of a message id cannot be set")
 

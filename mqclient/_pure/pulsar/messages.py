@@ -281,7 +281,8 @@ def _unbatched(entry: Entry, data: memoryview) -> MessageBatch:
     return _batch(entry, None, [_message(entry, bytes(data), -1, Single.of_entry(entry))])
 
 
-def _batched(entry: Entry, data: memoryview, keep_compacted: bool) -> MessageBatch:
+def _batched(entry: Entry, view: memoryview, keep_compacted: bool) -> MessageBatch:
+    data = bytes(view)  # whose single bytes read twice as fast
     messages: list[Message] = []
     at, end, compacted = 0, len(data), 0
     for index in range(entry.num_messages):
@@ -302,7 +303,7 @@ def _batched(entry: Entry, data: memoryview, keep_compacted: bool) -> MessageBat
         if gone and not keep_compacted:
             compacted += 1
             continue
-        message = _message(entry, bytes(data[start:at]), index, single)
+        message = _message(entry, data[start:at], index, single)
         message.compacted_out = gone
         messages.append(message)
     return _batch(entry, None, messages, compacted)

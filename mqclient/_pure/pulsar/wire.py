@@ -86,15 +86,27 @@ def read_varint(source: Buffer, at: int, end: int) -> tuple[int, int]:
 def fields(source: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """Each field as `(tag, value, start, stop)`: the value of a number, or the span of bytes."""
     while at < end:
-        tag, at = read_varint(source, at, end)
+        tag = source[at]
+        if tag < 128:
+            at += 1
+        else:
+            tag, at = read_varint(source, at, end)
         kind = tag & 7
         if tag < 8 or tag > 0xFFFFFFFF:
             raise Malformed(f"no field has the tag {tag}")
         if kind == VARINT:
+            if at < end and source[at] < 128:
+                yield tag, source[at], 0, 0
+                at += 1
+                continue
             value, at = read_varint(source, at, end)
-            yield tag, signed(value), 0, 0
+            yield tag, value - (1 << 64) if value >> 63 else value, 0, 0
         elif kind == BYTES:
-            length, at = read_varint(source, at, end)
+            if at < end and source[at] < 128:
+                length = source[at]
+                at += 1
+            else:
+                length, at = read_varint(source, at, end)
             if length > end - at:
                 raise Malformed(f"{length} bytes announced at {at}, {end - at} there")
             yield tag, 0, at, at + length
