@@ -21,12 +21,12 @@ from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.io.aio import AsyncioDriver
 from mqclient.io.opening import Opening
-from mqclient.rocketmq.model import Message, MessageQueue, PartialSendError, Receipt
+from mqclient.rocketmq.model import Message, MessageQueue, Receipt
 from mqclient.rocketmq.remoting.admin import AdminEngine, When
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
 from mqclient.rocketmq.remoting.group import MemberOptions, member_options, topics_of
-from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 
 if TYPE_CHECKING:
@@ -208,10 +208,7 @@ class Producer:
         prepared = self._engine.prepare_many(messages, key)
         with self._driver.enter():
             slot = self._engine.submit_many(prepared, self._driver.deadline(timeout))
-        results = await self._driver.wait(slot)
-        if raise_on_error and not all(result.ok for result in results):
-            raise PartialSendError(results)
-        return results
+        return checked(await self._driver.wait(slot), raise_on_error)
 
     def submit(self, message: Message, *, key: str | None = None) -> SendFuture:
         """Send one message and return at once; the future tells the outcome."""
@@ -309,11 +306,7 @@ class PullConsumer:
 
     async def batches(self, max_messages: int = 1024) -> AsyncIterator[remoting.MessageBatch]:
         """Every batch until the consumer is closed."""
-        while True:
-            try:
-                batch = await self._batch_late(max_messages, None)
-            except ClosedError:
-                return
+        while (batch := await self._batch_or_end(max_messages)) is not None:
             yield batch
 
     async def commit(self, timeout: float | None = 5.0) -> None:
@@ -375,12 +368,11 @@ class PullConsumer:
         await self.close()
 
     async def _receive_late(self, deadline: float | None) -> remoting.Message:
-        while True:
+        while (message := self._take()) is None:
             with self._driver.enter():
                 slot = self._engine.refill()
             await self._driver.wait(slot, deadline)
-            if (message := self._take()) is not None:
-                return message
+        return message
 
     async def _receive_many_late(self, limit: int, deadline: float | None) -> list[remoting.Message]:
         try:
@@ -395,14 +387,22 @@ class PullConsumer:
         except ClosedError:
             raise StopAsyncIteration from None
 
+    async def _batch_or_end(self, limit: int) -> remoting.MessageBatch | None:
+        try:
+            return await self._batch_late(limit, None)
+        except ClosedError:
+            return None
+
     async def _batch_late(self, limit: int, deadline: float | None) -> remoting.MessageBatch:
-        while True:
+        while (batch := self._next_batch(limit)) is None:
             with self._driver.enter():
-                batch: remoting.MessageBatch | None = self._engine.next_batch(limit)
                 slot = self._engine.wait_for_batch()
-            if batch is not None:
-                return batch
             await self._driver.wait(slot, deadline)
+        return batch
+
+    def _next_batch(self, limit: int) -> remoting.MessageBatch | None:
+        with self._driver.enter():
+            return self._engine.next_batch(limit)
 
 
 class Admin:

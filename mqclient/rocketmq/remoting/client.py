@@ -115,8 +115,10 @@ class ClientEngine:
     def client_id(self) -> str:
         return self.identity.client_id
 
-    def local_addresses(self) -> list[str]:
-        return sorted(link.local for link in self.links.values() if link.local)
+    def local_address(self, address: str) -> str:
+        """Our own side of the connection to an address, as the broker there sees it if nothing rewrites it."""
+        link = self.links.get(address)
+        return link.local if link is not None else ""
 
     # ---- requests
 

@@ -237,13 +237,13 @@ class Member:
         if slot.error is not None and not self.closed:
             LOG.info("consumer:%s could not look for an equal client id: %s", self.group, slot.error)
 
-    def _warn_clash(self, group: str, client_id: str, own: list[str], others: list[str]) -> None:
+    def _warn_clash(self, group: str, client_id: str, own: str, others: list[str]) -> None:
         LOG.warning(
             "consumer:%s another client has our id %s: ours is at %s, the other at %s. Both get the same queues, "
             "other queues pile up. Cure: leave client_id out, or give each its own.",
             group,
             client_id,
-            ", ".join(own),
+            own,
             ", ".join(others),
         )
 

@@ -56,7 +56,7 @@ class ClashWatch:
                 both = first & (yield from self._strangers_steps(group, address))
                 if both and group not in self.warned:
                     self.warned.add(group)
-                    self._warn(group, self._client.client_id, self._client.local_addresses(), sorted(both))
+                    self._warn(group, self._client.client_id, self._client.local_address(address), sorted(both))
         finally:
             self._looking.discard(group)
 

@@ -9,7 +9,15 @@ from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
-from mqclient.rocketmq.model import RETRY_PREFIX, Message, MessageQueue, Receipt, check_group, check_message
+from mqclient.rocketmq.model import (
+    RETRY_PREFIX,
+    Message,
+    MessageQueue,
+    PartialSendError,
+    Receipt,
+    check_group,
+    check_message,
+)
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.routes import Route
@@ -343,3 +351,10 @@ class ProducerEngine:
     def _check_open(self) -> None:
         if self.closed or self.client.closed:
             raise ClosedError(f"the producer {self.group!r} is closed")
+
+
+def checked(results: list[Receipt | MQError], raise_on_error: bool) -> list[Receipt | MQError]:
+    """The results of a `send_many`, raised as one error if that was asked for and one of them failed."""
+    if raise_on_error and not all(result.ok for result in results):
+        raise PartialSendError(results)
+    return results

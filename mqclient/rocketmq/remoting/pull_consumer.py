@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mqclient.core.slot import Slot, Wake, completed
 from mqclient.core.steps import Steps, run_steps
@@ -15,6 +15,9 @@ from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.group import Member, MemberOptions
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+
+if TYPE_CHECKING:
+    from mqclient._native.remoting import MessageBatch
 
 
 class PullEngine:
@@ -36,7 +39,7 @@ class PullEngine:
         self.member = Member(client, group, topics, options, self)
         self._client = client
         self._auto_commit = auto_commit
-        self._batches: deque[tuple[ProcessQueue, Any]] = deque()
+        self._batches: deque[tuple[ProcessQueue, MessageBatch]] = deque()
         self.mailbox = client.impl.handover.Mailbox()
         self._open: dict[MessageQueue, ProcessQueue] = {}
         """Queues of which something was put into the mailbox."""
@@ -78,7 +81,7 @@ class PullEngine:
         self.mailbox.clear(process_queue.source)
         self._batches = deque(entry for entry in self._batches if entry[0] is not process_queue)
 
-    def on_batch(self, process_queue: ProcessQueue, batch: Any) -> None:
+    def on_batch(self, process_queue: ProcessQueue, batch: MessageBatch) -> None:
         self._batches.append((process_queue, batch))
         self._wake()
 
@@ -101,7 +104,7 @@ class PullEngine:
             self.mailbox.put_many(list(batch), process_queue.source)
         return completed(None) if len(self.mailbox) else self._wait()
 
-    def next_batch(self, limit: int) -> Any:
+    def next_batch(self, limit: int) -> MessageBatch | None:
         """A batch of at most so many messages, or None. What was taken so far counts as consumed."""
         if limit < 1:
             raise ConfigError(f"max_messages={limit}: at least 1")
