@@ -1,7 +1,8 @@
 /* The checked cursor: the one way to read bytes that a peer sent.
 
-   A read beyond the end gives zero (or NULL), moves nothing and sets `bad` for good, so a sequence of reads is checked
-   by looking at `bad` once behind it; only what steers a loop or an allocation must look earlier. */
+   A read beyond the end gives zero (or NULL), moves nothing and sets `bad` for good; the end is then where it stands,
+   so no later read finds a byte. A sequence of reads is checked by looking at `bad` once behind it; only what steers a
+   loop or an allocation must look earlier. */
 
 #ifndef MQ_CURSOR_H
 #define MQ_CURSOR_H
@@ -24,7 +25,7 @@ static inline int64_t mq_left(const mq_cursor *c) { return c->end - c->at; }
 /* Step over `size` bytes; gives where they begin. */
 static inline const uint8_t *mq_skip(mq_cursor *c, int64_t size) {
     const uint8_t *at = c->at;
-    if (size < 0 || size > c->end - at + MQ_PLANT || c->bad) { c->bad = 1; return NULL; }
+    if ((uint64_t)size > (uint64_t)(c->end - at) + MQ_PLANT) { c->bad = 1; c->end = at; return NULL; }
     c->at = at + size;
     return at;
 }

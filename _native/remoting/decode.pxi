@@ -32,7 +32,7 @@ cdef int walk(MessageBatch batch, Decoding how) except -1:
     cdef Records *records = &batch.records
     cdef Record r
     cdef const uint8_t *at
-    more_records(records, first_guess(&c))
+    first_records(records, first_guess(&c))
     while c.at < c.end:
         at = c.at
         if not walk_message(&c, &r):

@@ -157,17 +157,26 @@ cdef class FrameReader:
         return frames
 
     def receive_into(self, int fd):
-        """One non-blocking recv; the frames that it completed and the bytes received, 0, or -errno."""
-        return receive(self, fd)
+        """One non-blocking recv, the GIL kept; the frames that it completed and the bytes received, 0, or -errno."""
+        cdef list frames = []
+        cdef int64_t received
+        cdef Py_ssize_t room
+        self.make_room(SMALL_BUFFER)
+        room = self.room - self.stop
+        received = mq_fd_receive(fd, self.buffer + self.stop, room if room < READ_SIZE else READ_SIZE)
+        if received > 0 and self.error is None:
+            self.stop += received
+            self.cut_held(frames)
+            if received == room and self.start == self.stop:
+                self.make_room(READ_SIZE)  # a busy link: read more at once from now on
+        return frames, received
 
     def wait_into(self, int fd, int ms):
         """Wait until readable, at most `ms`, then as `receive_into`."""
-        cdef long ready
+        cdef int ready
         with nogil:
-            ready = mq_wait(fd, ms)
-        if ready > 0:
-            return receive(self, fd)
-        return [], ready if ready < 0 else -EAGAIN
+            ready = mq_fd_wait(fd, ms)
+        return self.receive_into(fd) if ready == 0 else ([], ready)
 
     cdef int keep(self, const uint8_t *at, Run run) except -1:
         """Hold what `run` has from `at` on."""

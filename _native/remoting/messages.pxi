@@ -264,7 +264,7 @@ cdef class MessageBatch:
         raise TypeError("batches are made by decode_messages")
 
     def __dealloc__(self):
-        PyMem_Free(self.records.first)
+        drop_records(&self.records)
 
     def __len__(self):
         return self.records.count
@@ -354,6 +354,7 @@ cdef class MessageBatch:
 @cython.final
 @cython.internal
 @cython.no_gc
+@cython.freelist(16)
 cdef class MessageIterator:
     cdef MessageBatch batch
     cdef Py_ssize_t at

@@ -23,6 +23,10 @@ cdef enum State:
     AS_STORED, STILL_COMPRESSED, DECOMPRESSED
 
 
+cdef enum:
+    MOST_SPARE = 4096
+
+
 cdef struct Record:
     const uint8_t *head  # the stored message, 91 bytes or more
     const uint8_t *body
@@ -41,6 +45,32 @@ cdef struct Records:
     Py_ssize_t room
 
 
+cdef Record *spare = NULL  # the records of a batch that is gone: mostly as many as the next one needs
+cdef Py_ssize_t spare_room = 0
+
+
+cdef void drop_records(Records *records) noexcept:
+    global spare, spare_room
+    if records.room > spare_room and records.room <= MOST_SPARE:
+        PyMem_Free(spare)
+        spare = records.first
+        spare_room = records.room
+    else:
+        PyMem_Free(records.first)
+
+
+cdef int first_records(Records *records, Py_ssize_t room) except -1:
+    """Room for the first records."""
+    global spare, spare_room
+    if spare_room < room:
+        return more_records(records, room)
+    records.first = spare
+    records.room = spare_room
+    spare = NULL
+    spare_room = 0
+    return 0
+
+
 cdef int more_records(Records *records, Py_ssize_t room) except -1:
     cdef Record *first = <Record *>PyMem_Realloc(records.first, room * sizeof(Record))
     if first == NULL:
@@ -53,16 +83,20 @@ cdef int more_records(Records *records, Py_ssize_t room) except -1:
 cdef bint walk_message(mq_cursor *c, Record *r) noexcept nogil:
     """Note the next message and step over it; False if it is none."""
     cdef mq_cursor m = c[0]
-    cdef const uint8_t *start = c.at
-    cdef int32_t size = mq_i32(&m)
-    cdef int32_t magic, sys_flag
-    mq_narrow(&m, start, size)
-    magic = mq_i32(&m)
-    mq_skip(&m, AT_SYS_FLAG - 8)
-    sys_flag = mq_i32(&m)
-    mq_skip(&m, 8 + 8 + 8 + 8 + 12 + (12 if sys_flag & BORN_IPV6 else 0) + (12 if sys_flag & STORE_IPV6 else 0))
+    cdef const uint8_t *start = mq_skip(&m, AT_BORN)
+    cdef const uint8_t *to_body
+    cdef int32_t magic, sys_flag, size
+    if start == NULL:
+        return False
+    mq_narrow(&m, start, mq_be32(start))
+    magic = mq_be32(start + 4)
+    sys_flag = mq_be32(start + AT_SYS_FLAG)
+    size = 48 + (12 if sys_flag & BORN_IPV6 else 0) + (12 if sys_flag & STORE_IPV6 else 0)
+    to_body = mq_skip(&m, size)  # times, hosts, attempts, transaction offset, size of the body
+    if to_body == NULL:
+        return False
     r.head = start
-    r.body_size = mq_i32(&m)
+    r.body_size = mq_be32(to_body + size - 4)
     r.body = mq_skip(&m, <int32_t>r.body_size)
     r.topic_size = mq_i16(&m) if magic == MAGIC_V2 else mq_u8(&m)
     r.topic = mq_skip(&m, <int16_t>r.topic_size)

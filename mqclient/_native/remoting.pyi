@@ -83,7 +83,7 @@ class FrameReader:
         """Wait for readable up to `ms` (-1: for ever) without the GIL, then as `receive_into`; -EINTR after a
         signal."""
 
-def send_now(fd: int, buffers: Sequence[Buffer]) -> int:
+def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
     """One non-blocking gathering send, the GIL kept: bytes sent (perhaps fewer than given), or -errno."""
 
 def encode_frame(
@@ -319,6 +319,16 @@ class BatchBuilder:
 
     def add(self, body: Buffer, properties: Buffer = b"", flag: int = 0) -> int:
         """Append one; gives the size so far."""
+    def add_many(
+        self,
+        bodies: Sequence[Buffer],
+        properties: Sequence[Buffer],
+        start: int = 0,
+        max_size: int = ...,
+        max_count: int = ...,
+    ) -> int:
+        """Append messages from `start` on, in one crossing, while the batch stays within its limits (one always fits an
+        empty batch); gives the place of the first that was not added, len(bodies) if all were."""
     @property
     def size(self) -> int: ...
     @property

@@ -379,6 +379,27 @@ def test_batch_bodies_are_split_alike(data: bytes, places: list[tuple[int, int]]
     same(lambda twin: twin.split_batch(damaged(data, places)))
 
 
+@given(
+    st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=10)), max_size=5),
+    st.integers(-1, 6),
+    st.integers(0, 120),
+    st.integers(0, 4),
+)
+def test_many_are_added_alike(rows: list[tuple[bytes, bytes]], start: int, max_size: int, max_count: int) -> None:
+    def added(twin: ModuleType) -> Any:
+        builder = twin.BatchBuilder()
+        builder.add(b"first")
+        place = builder.add_many([body for body, _ in rows], [text for _, text in rows], start, max_size, max_count)
+        return place, builder.count, builder.seal()
+
+    answer = same(added)
+    if answer is not ConfigError:
+        place, count, body = answer
+        assert [(one, text) for _, one, text in ONE.split_batch(body)] == [(b"first", b""), *rows[start:place]]
+        assert count <= max(1, max_count)
+        assert count == 1 or len(body) <= max_size
+
+
 @given(texts)
 def test_properties_are_decoded_alike(text: bytes) -> None:
     mapping = same(lambda twin: twin.decode_properties(text))
@@ -410,7 +431,8 @@ def test_columns_become_batches_alike(data: bytes, start: int, stop: int, unique
 
     body = same(encoded)
     if body is ConfigError:
-        assert not 0 <= start <= stop <= len(batch)
+        values = [value for message in batch for value in message.properties.values()]
+        assert not 0 <= start <= stop <= len(batch) or any("\x01" in value for value in values)
         return
     for (flag, content, text), message in zip(ONE.split_batch(body), list(batch)[start:stop], strict=True):
         assert (flag, content) == (message.flag, message.body)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
+from collections.abc import Sequence
 from socket import AF_INET, AF_INET6, inet_pton
 from struct import Struct, error, pack
 from typing import TYPE_CHECKING, Final, final
@@ -15,6 +17,7 @@ from .properties import checked_size
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+MOST: Final = 16 * 1024 * 1024
 _BEFORE_BODY: Final = Struct(">5i").pack  # size, magic, crc, flag, body size
 _SIZE: Final = Struct(">h").pack
 
@@ -51,6 +54,24 @@ class BatchBuilder:
         self._parts.append(part)
         self._size += len(part)
         return self._size
+
+    def add_many(
+        self,
+        bodies: Sequence[Buffer],
+        properties: Sequence[Buffer],
+        start: int = 0,
+        max_size: int = MOST,
+        max_count: int = sys.maxsize,
+    ) -> int:
+        """Append messages from `start` on while the batch stays within its limits; gives the first not added."""
+        if start < 0 or len(properties) != len(bodies):
+            raise ConfigError("as many properties as bodies are wanted, and a place among them")
+        for place in range(start, len(bodies)):
+            size = 22 + memoryview(bodies[place]).nbytes + memoryview(properties[place]).nbytes
+            if self.count >= max_count or (self.count and self._size + size > max_size):
+                return place
+            self.add(bodies[place], properties[place])
+        return max(start, len(bodies))
 
     def seal(self) -> bytes:
         """The body; the builder is empty again."""

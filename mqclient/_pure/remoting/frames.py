@@ -167,7 +167,7 @@ class FrameReader:
         return self.receive_into(fd) if ready else ([], WOULD_BLOCK)
 
 
-def send_now(fd: int, buffers: Sequence[Buffer]) -> int:
+def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
     """One non-blocking gathering send: bytes sent, or -errno."""
     sock = _borrowed(fd)
     try:
