@@ -63,12 +63,19 @@ LAYERS = {
             *("rocketmq/__init__.py", "rocketmq/aio.py", "rocketmq/sync.py"),
             *("rocketmq/remoting/aio.py", "rocketmq/remoting/sync.py"),
         ),
-        (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.io.", "mqclient.rocketmq."),
+        (
+            *GROUND,
+            "mqclient._impl",
+            "mqclient.core.driver",
+            "mqclient.core.steps",
+            "mqclient.io.",
+            "mqclient.rocketmq.",
+        ),
         typing_only=("mqclient._native.",),
     ),
     "pulsar faces": Layer(
         ("pulsar/__init__.py", "pulsar/aio.py", "pulsar/sync.py"),
-        (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.io.", "mqclient.pulsar."),
+        (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.core.steps", "mqclient.io.", "mqclient.pulsar."),
         typing_only=("mqclient._native.",),
     ),
     "broker": Layer(
