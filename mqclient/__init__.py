@@ -7,7 +7,11 @@ True
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+# A library says nothing unless its user configures logging (without this, Python prints warnings to stderr).
+logging.getLogger("mqclient").addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
 __all__ = ["__impl__", "__version__"]

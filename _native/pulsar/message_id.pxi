@@ -8,6 +8,11 @@ cdef class MessageId:
     cdef readonly int32_t partition, batch_index, batch_size
     cdef readonly MessageId first_chunk
 
+    @property
+    def ok(self):
+        """True: in a list of results an id is told from an error by this."""
+        return True
+
     def __init__(
         self,
         int64_t ledger,

@@ -244,6 +244,10 @@ class MessageId:
     def batch_size(self) -> int: ...
     @property
     def first_chunk(self) -> MessageId | None: ...
+    @property
+    def ok(self) -> bool:
+        """True: in a list of results an id is told from an error by this."""
+
     @staticmethod
     def from_bytes(data: bytes, /) -> MessageId:
         """Read `to_bytes`, or what the official clients serialize; ProtocolError if it is not that."""

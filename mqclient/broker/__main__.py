@@ -10,13 +10,15 @@ import threading
 from mqclient.broker.broker import DOORS, EmbeddedBroker
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="mqclient.broker", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--brokers", type=int, default=1, help="RocketMQ brokers behind the one name server")
     parser.add_argument("--door", action="append", choices=sorted(DOORS), help="only this protocol; may be repeated")
     parser.add_argument("--impl", choices=("native", "pure"), help="default: what MQCLIENT_IMPL asks for")
-    options = parser.parse_args(arguments)
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Print the addresses, serve until SIGINT or SIGTERM."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -25,6 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name}={address}", flush=True)
         stop.wait()
     return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="mqclient.broker", description=__doc__)
+    add_arguments(parser)
+    return serve(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ def make(house: House) -> RemotingDoor:
 
 
 def _options(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings as a broker's options: text, booleans as in properties files."""
-    options = {}
+    """Settings as a broker's options: text, booleans as in properties files. The patched broker resets by pushing."""
+    options = {"useServerSideResetOffset": "false"} if settings.get("mqcloud_patch") else {}
     for name, value in settings.items():
         if name != "mqcloud_patch":
             options[SWITCHES.get(name, name)] = str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,59 @@
+"""The command line: its help, its errors, and the demo as a user runs it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mqclient import __version__
+from mqclient.cli.__main__ import COMMANDS, main
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"mqclient {__version__}\n"
+
+
+def test_unknown_command_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["brocker"])
+    assert left.value.code == 2
+    assert "broker" in capsys.readouterr().err
+
+
+def test_errors_of_ours_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", "--brokers", "0"]) == 1
+    assert capsys.readouterr().err == "mqclient broker: brokers=0: at least one is needed\n"
+
+
+def test_demo_finds_everything_as_it_must_be() -> None:
+    """Story 1 (no code 25 over joins and leaves), 3 (a reset moves every member) and 4 (permits add up)."""
+    command = [sys.executable, "-m", "mqclient.cli", "demo", "--pace", "0"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stderr == ""
+    assert re.search(r"(\d+) of \1 findings as they must be", run.stdout)
+    assert "code 25 over the whole time: 0" in run.stdout
+
+
+def test_broker_prints_addresses_and_ends_on_a_signal() -> None:
+    command = [sys.executable, "-m", "mqclient.cli", "broker", "--brokers", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(4)]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    assert [line.partition("=")[0] for line in lines] == ["name_server", "broker-a", "broker-b", "pulsar_url"]
