@@ -2,6 +2,15 @@
 
 cdef extern from *:
     """
+    /* Numbers from bytes, whatever the byte order of the machine: compilers see one load. */
+    static inline uint32_t mq_little32(const uint8_t *p) {
+        return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    }
+
+    static inline uint64_t mq_little64(const uint8_t *p) {
+        return mq_little32(p) | (uint64_t)mq_little32(p + 4) << 32;
+    }
+
     /* The two halves of the 128-bit product, folded onto each other. */
     static inline uint64_t mq_fold_product(uint64_t a, uint64_t b) {
     #ifdef __SIZEOF_INT128__
@@ -15,6 +24,8 @@ cdef extern from *:
     #endif
     }
     """
+    uint32_t mq_little32(const uint8_t *p) nogil
+    uint64_t mq_little64(const uint8_t *p) nogil
     uint64_t mq_fold_product(uint64_t a, uint64_t b) nogil
 
 
@@ -25,8 +36,8 @@ cdef extern from "Python.h":
     Py_UCS4 PyUnicode_READ(int kind, void *data, Py_ssize_t index)
 
 
-cdef inline uint64_t little(const uint8_t *p, size_t size) noexcept nogil:
-    """Up to 8 bytes as a number."""
+cdef inline uint64_t tail(const uint8_t *p, size_t size) noexcept nogil:
+    """Less than 8 bytes as a number."""
     cdef uint64_t word = 0
     cdef size_t place
     for place in range(size):
@@ -45,10 +56,10 @@ cdef inline uint32_t murmur_mix(uint32_t block) noexcept nogil:
 cdef uint32_t murmur(const uint8_t *p, size_t size, uint32_t state) noexcept nogil:
     cdef size_t left = size
     while left >= 4:
-        state = rotated(state ^ murmur_mix(<uint32_t> little(p, 4)), 13) * 5 + <uint32_t> 0xE6546B64
+        state = rotated(state ^ murmur_mix(mq_little32(p)), 13) * 5 + <uint32_t> 0xE6546B64
         p += 4
         left -= 4
-    state ^= murmur_mix(<uint32_t> little(p, left)) ^ <uint32_t> size
+    state ^= murmur_mix(<uint32_t> tail(p, left)) ^ <uint32_t> size
     state = (state ^ state >> 16) * <uint32_t> 0x85EBCA6B
     state = (state ^ state >> 13) * <uint32_t> 0xC2B2AE35
     return state ^ state >> 16
@@ -61,11 +72,11 @@ cdef uint64_t boost(const uint8_t *p, size_t size) noexcept nogil:
     cdef uint64_t state = weight ^ size
     while size >= 8:
         weight += step
-        state ^= mq_fold_product(little(p, 8) + weight, factor)
+        state ^= mq_fold_product(mq_little64(p) + weight, factor)
         p += 8
         size -= 8
     weight += step
-    state ^= mq_fold_product(little(p, size) + weight, factor)
+    state ^= mq_fold_product(tail(p, size) + weight, factor)
     return mq_fold_product(state + weight, factor)
 
 
