@@ -2,13 +2,13 @@
 # cython: nonecheck=True, auto_pickle=False
 """The Pulsar codec (see mqclient/_native/pulsar.pyi).
 
-| command                              | codec                                             |
-|--------------------------------------|---------------------------------------------------|
-| SEND, SEND_RECEIPT, MESSAGE, ACK,    | by hand: commands.pxi reads, encode.pxi writes     |
-| FLOW, PING, PONG                     |                                                   |
-| MessageMetadata, BrokerEntryMetadata | by hand: entry.pxi reads, encode.pxi writes        |
-| SingleMessageMetadata                | by hand: messages.pxi reads, batch.pxi writes      |
-| everything else                      | type and bytes here, protobuf in `mqclient._schema` |
+| hot: by hand                                          | reads                   | writes     |
+|-------------------------------------------------------|-------------------------|------------|
+| SEND, SEND_RECEIPT, MESSAGE, ACK, FLOW, PING, PONG    | commands.pxi            | encode.pxi |
+| MessageMetadata, BrokerEntryMetadata                  | metadata.pxi, entry.pxi | encode.pxi |
+| SingleMessageMetadata                                 | decode.pxi              | batch.pxi  |
+
+Cold is everything else: its type and bytes leave here, protobuf reads and writes it (`mqclient._schema`).
 
 Bytes of a peer are read through the checked cursor only (common/cursor.h, common/varint.h).
 """
@@ -33,6 +33,7 @@ from mqclient.errors import ConfigError, ProtocolError
 include "common/fdio.pxi"
 include "pulsar/wire.pxi"
 include "pulsar/message_id.pxi"
+include "pulsar/metadata.pxi"
 include "pulsar/entry.pxi"
 include "pulsar/messages.pxi"
 include "pulsar/decode.pxi"
