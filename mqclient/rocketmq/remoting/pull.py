@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+from mqclient.core.compress import decompressor
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
@@ -19,6 +20,9 @@ FLOW_CONTROL_DELAY: Final = 0.02
 SUSPEND_MS: Final = 15000
 PULL_TIMEOUT: Final = 30.0
 FOLD_SECONDS: Final = 60.0
+COMPRESSION: Final = {1: "lz4-frame", 2: "zstd", 3: "zlib"}
+"""The kinds of a message's sysFlag, and what `core.compress` calls them."""
+DECOMPRESS: Final = decompressor(COMPRESSION)
 
 
 class PullLoop:
@@ -113,7 +117,7 @@ class PullLoop:
         if subscription is None:
             return
         batch = self._client.impl.remoting.decode_messages(
-            frame.body, subscription.tags or None, queue=self._queue, retry_topic=True
+            frame.body, subscription.tags or None, decompress=DECOMPRESS, queue=self._queue, retry_topic=True
         )
         if len(batch):
             self._process_queue.put(batch)
