@@ -82,7 +82,7 @@ cdef bint walk(MessageBatch batch, const Walk *w, bint keep) except -1:
                 continue
             item.flags |= F_GONE
         if not item.flags & F_SEQUENCE:
-            item.sequence_id = w.first_sequence + index
+            item.sequence_id = <int64_t>(<uint64_t>w.first_sequence + <uint64_t>index)
         item.index = index
         batch.count += 1
     return True

@@ -153,9 +153,8 @@ cdef class Message:
         cdef Entry entry = self.entry
         if not entry.m.has & H_BROKER_INDEX:
             return None
-        if self.batch_index < 0:
-            return entry.broker_index_
-        return entry.broker_index_ - entry.m.num_messages + self.batch_index + 1
+        cdef object last = entry.broker_index_  # a Python integer: a peer may have written any 64 bits
+        return last if self.batch_index < 0 else last - entry.m.num_messages + self.batch_index + 1
 
     @property
     def topic(self):

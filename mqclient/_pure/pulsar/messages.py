@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, final, overload
 from mqclient._pure.pulsar.columns import Column, columns
 from mqclient._pure.pulsar.entry import CHECKSUM_MISMATCH, Entry, read_properties
 from mqclient._pure.pulsar.message_id import MessageId
-from mqclient._pure.pulsar.wire import BYTES, Buffer, Malformed, fields, int32, to_text, u32
+from mqclient._pure.pulsar.wire import BYTES, MASK, Buffer, Malformed, fields, int32, signed, to_text, u32
 from mqclient.errors import ProtocolError
 
 UNCOMPRESSED_SIZE_CORRUPTION, DECOMPRESSION_ERROR, BATCH_DESERIALIZE_ERROR = 0, 1, 3
@@ -147,7 +147,7 @@ class Message:
     @property
     def sequence_id(self) -> int:
         own = self._single.sequence_id
-        return self.entry.sequence_id + max(self.batch_index, 0) if own is None else own
+        return signed((self.entry.sequence_id + max(self.batch_index, 0)) & MASK) if own is None else own
 
     @property
     def producer_name(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 Buffer = bytes | bytearray | memoryview
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-_MASK = (1 << 64) - 1
+MASK = (1 << 64) - 1
 _FIXED = {FIXED64: struct.Struct("<q"), FIXED32: struct.Struct("<i")}
 
 u16 = struct.Struct(">H")
@@ -25,7 +25,7 @@ def varint(value: int) -> bytes:
         return _SHORT[value]
     if not -(1 << 63) <= value < 1 << 63:
         raise OverflowError(f"{value} does not fit 64 bits")
-    value &= _MASK
+    value &= MASK
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -78,7 +78,7 @@ def read_varint(source: Buffer, at: int, end: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & _MASK, at
+            return value & MASK, at
         shift += 7
     raise Malformed(f"a varint does not end by {at}")
 
