@@ -1,0 +1,20 @@
+"""Owns the pytest plugin: `mq_broker`, an embedded broker for a project's own tests.
+
+def test_my_service(mq_broker):
+    with rocketmq.Client(mq_broker.name_server) as client: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+
+
+@pytest.fixture(scope="session")
+def mq_broker() -> Iterator[EmbeddedBroker]:
+    """RocketMQ and Pulsar in this process, for the whole session; topics are made by the first message."""
+    with EmbeddedBroker() as broker:
+        yield broker
