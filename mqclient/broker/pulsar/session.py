@@ -58,6 +58,9 @@ class Session(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        self._adopt(transport)
+
+    def _adopt(self, transport: asyncio.Transport) -> None:
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._transport = transport
         host, port = transport.get_extra_info("peername")[:2]

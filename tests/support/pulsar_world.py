@@ -1,0 +1,189 @@
+"""Pulsar clients and the embedded broker's sessions in one virtual world: no sockets, no sleeps, every account checked.
+
+    world = PulsarWorld(codec)
+    client = world.client()
+    producer = world.producer(client, "orders")
+    consumer = world.consumer(client, "orders", "billing")
+
+After each entry of a client's driver the permits of all its consumers are checked; `settled()` compares both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from mqclient.broker.broker import House
+from mqclient.broker.control import Alarm, Clock, Control
+from mqclient.broker.pulsar.door import PulsarDoor
+from mqclient.broker.pulsar.session import Session
+from mqclient.broker.pulsar.subscription import Consumer as BrokerConsumer
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps, run_steps
+from mqclient.pulsar import opening, sync
+from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.consumer import ConsumerEngine
+from mqclient.pulsar.producer import ProducerEngine
+from tests.support.fake_driver import FakeDriver, Wire, World
+
+T = TypeVar("T")
+ADDRESS = ("broker", 6650)
+
+
+class VirtualClock(Clock):
+    """The broker's clock follows the world."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def mono(self) -> float:
+        return self._world.mono
+
+    def wall_ms(self) -> int:
+        return self._world.wall_ms
+
+    def after(self, seconds: float, call: Callable[[], None]) -> Alarm:
+        alarm = Alarm(self.mono() + seconds, call)
+        self._world.at(alarm.when, lambda: alarm.call() if alarm.call is not None else None)
+        return alarm
+
+
+class Transport:
+    """What a session writes to: the wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """There is no limit in memory."""
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "client", id(self._wire)
+
+    def writelines(self, frames: Iterable[bytes]) -> None:
+        self._wire.send(b"".join(frames))
+
+    def close(self) -> None:
+        self._wire.lose()
+
+    abort = close
+
+
+class CheckedDriver(FakeDriver):
+    """Looks at every consumer of its client whenever an entry ends."""
+
+    engine: ClientEngine
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        for member in self.engine._members:
+            if isinstance(member, ConsumerEngine):
+                check(member)
+
+
+def check(consumer: ConsumerEngine) -> None:
+    """The invariant of the account, and that what is here is somewhere."""
+    account = consumer.permits.diagnose()
+    assert account["window"] == account["at_broker"] + account["here"] + account["released"] - account["debt"], account
+    assert account["excess"] == 0, account
+    assert min(account["here"], account["released"], account["debt"]) >= 0, account
+    if consumer.connection is not None:
+        shown = consumer.diagnose()
+        assert account["here"] == shown["mailbox"] + shown["untold"], shown
+
+
+class PulsarWorld:
+    """One broker at `pulsar://broker:6650`, and clients that find it."""
+
+    def __init__(self, impl: Any, *, broker_impl: Any = None, seed: int = 0, per_turn: bool = False, **settings: Any):
+        self.impl = impl
+        self.world = World(seed)
+        self.per_turn = per_turn
+        clock = VirtualClock(self.world)
+        self.house = House(broker_impl or impl, clock, Control(clock), self.world.random, 1, settings)
+        self.control = self.house.control
+        self.door = PulsarDoor(self.house)
+        self.door.soon = self.world.soon  # type: ignore[method-assign]
+        self.door.url = "pulsar://broker:6650"
+        self.sessions: dict[Wire, Session] = {}
+        self.world.listen(ADDRESS, self)
+
+    # ---- the broker's end of wires
+
+    def on_open(self, wire: Wire) -> None:
+        session = self.sessions[wire] = Session(self.door)
+        transport: Any = Transport(wire)
+        # A session is an asyncio protocol; it asks no more of its transport than what is there.
+        session._adopt(transport)
+
+    def on_bytes(self, wire: Wire, data: bytes) -> None:
+        self.sessions[wire].data_received(data)
+
+    def on_lost(self, wire: Wire) -> None:
+        self.sessions[wire].connection_lost(None)
+
+    def cut(self, cause: BaseException | None = None) -> None:
+        """Every connection breaks."""
+        for wire in self.sessions:
+            if wire.open:
+                wire.lose(cause)
+
+    # ---- clients
+
+    def client(self, **options: Any) -> ClientEngine:
+        driver = CheckedDriver(self.world, self.per_turn)
+        self.world.drivers.append(driver)
+        driver.engine = ClientEngine(driver, self.impl, "pulsar://broker:6650", **options)
+        with driver.enter():
+            driver.attach(driver.engine)
+        return driver.engine
+
+    def do(self, client: ClientEngine, ask: Callable[[], Slot[T]]) -> T:
+        """Ask inside an entry; the outcome, however long it takes."""
+        return self.world.result(self.ask(client, ask))
+
+    def ask(self, client: ClientEngine, ask: Callable[[], Slot[T]]) -> Slot[T]:
+        with client.driver.enter():
+            return ask()
+
+    def steps(self, client: ClientEngine, make: Callable[[], Steps[T]]) -> T:
+        return self.do(client, lambda: run_steps(make()))
+
+    def producer(self, client: ClientEngine, topic: str, **options: Any) -> ProducerEngine:
+        return self.do(client, lambda: opening.open_producer(client, topic, options, None))
+
+    def consumer(self, client: ClientEngine, topic: str, subscription: str, **options: Any) -> ConsumerEngine:
+        return self.do(client, lambda: opening.open_consumer(client, topic, subscription, options, None))
+
+    def reader(self, client: ClientEngine, topic: str, start: Any, **options: Any) -> ConsumerEngine:
+        return self.do(client, lambda: opening.open_reader(client, topic, start, options, None))
+
+    def face(self, engine: ConsumerEngine) -> sync.Consumer:
+        """The sync face of a consumer, whose waits drive the world."""
+        driver: Any = engine.client.driver
+        return sync.Consumer(driver, engine)
+
+    def sender(self, engine: ProducerEngine) -> sync.Producer:
+        driver: Any = engine.client.driver
+        return sync.Producer(driver, engine)
+
+    # ---- both sides
+
+    def at_broker(self, consumer: ConsumerEngine) -> BrokerConsumer:
+        """The broker's half of a consumer."""
+        for session in self.door.sessions:
+            place = session.consumers.get(consumer.consumer_id)
+            if place is not None and place.consumer is not None and place.consumer.name == consumer.name:
+                return place.consumer
+        raise AssertionError(f"the broker does not know {consumer.name}")
+
+    def settled(self, consumer: ConsumerEngine) -> None:
+        """Nothing is on its way: what the client believes to be at the broker is there."""
+        self.world.run()
+        check(consumer)
+        there = self.at_broker(consumer)
+        assert consumer.permits.diagnose()["at_broker"] == there.permits + there.aside

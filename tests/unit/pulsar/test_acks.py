@@ -1,0 +1,129 @@
+"""Acknowledgements: grouped, kept while away, told in parts of batches, confirmed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.errors import LinkError
+from mqclient.pulsar.codes import BrokerError
+from mqclient.pulsar.consumer import ConsumerEngine
+from tests.support.pulsar_world import PulsarWorld
+
+
+@pytest.fixture
+def world(codec: Any) -> PulsarWorld:
+    return PulsarWorld(codec)
+
+
+def fill(world: PulsarWorld, count: int, batching: bool = True, **options: Any) -> tuple[ConsumerEngine, list[Any]]:
+    """A consumer who took that many messages."""
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", **options)
+    producer = world.producer(client, "t", batching=batching)
+    world.sender(producer).send_many([b"%d" % number for number in range(count)])
+    world.world.run()
+    return consumer, world.face(consumer).receive_many(count)
+
+
+def backlog(world: PulsarWorld) -> int:
+    return world.door.topics.make("t").subscriptions["s"].backlog
+
+
+def test_a_group_is_told_after_its_time(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 3, batching=False, ack_grouping=0.1)
+    face = world.face(consumer)
+    for message in messages:
+        face.ack(message)
+    world.world.advance(0.09)
+    assert (backlog(world), world.control.count("ACK")) == (3, 0)
+    world.world.advance(0.02)
+    assert (backlog(world), world.control.count("ACK")) == (0, 1)
+
+
+def test_without_grouping_each_is_told(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 3, batching=False, ack_grouping=0)
+    for message in messages:
+        world.face(consumer).ack(message)
+    world.world.run()
+    assert (backlog(world), world.control.count("ACK")) == (0, 3)
+
+
+def test_a_full_group_is_told_at_once(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 1000, batching=False, ack_grouping=5.0)
+    world.face(consumer).ack(messages[:999])
+    world.world.run()
+    assert world.control.count("ACK") == 0
+    world.face(consumer).ack(messages[999])
+    world.world.run()
+    assert (backlog(world), world.control.count("ACK")) == (0, 1)
+
+
+@pytest.mark.parametrize("batch_index", [True, False])
+def test_a_part_of_a_batch(world: PulsarWorld, batch_index: bool) -> None:
+    consumer, messages = fill(world, 5, type="shared", batch_index_ack=batch_index)
+    face = world.face(consumer)
+    face.ack(messages[1:4])
+    world.world.advance(1)
+    world.cut()
+    world.world.advance(5)
+    expected = [b"0", b"4"] if batch_index else [b"0", b"1", b"2", b"3", b"4"]
+    again = face.receive_many(10)
+    assert [message.body for message in again] == expected
+    world.settled(consumer)
+    face.ack(again)
+    world.world.advance(1)
+    assert backlog(world) == 0
+
+
+def test_a_batch_acknowledged_by_parts_is_told_whole(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 5, batch_index_ack=False)
+    for message in messages:
+        world.face(consumer).ack(message.message_id)
+    world.world.advance(1)
+    assert backlog(world) == 0
+
+
+def test_cumulative_only_goes_forward(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 10, batching=False)
+    face = world.face(consumer)
+    face.ack_cumulative(messages[6])
+    face.ack_cumulative(messages[2])
+    world.world.advance(1)
+    assert (backlog(world), world.control.count("ACK")) == (3, 1)
+
+
+def test_confirmed_or_an_error(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 4, batching=False)
+    face = world.face(consumer)
+    face.ack(messages[0])
+    face.ack_confirmed(messages[1])
+    assert (backlog(world), world.control.count("ACK")) == (2, 1)  # what was grouped went along
+    face.ack_confirmed(messages[1])  # nothing to ask
+    world.control.drop("ACK")
+    world.world.at(world.world.mono + 1, world.cut)
+    with pytest.raises(LinkError):
+        face.ack_confirmed(messages[2])
+    world.world.run()
+    with pytest.raises(LinkError, match="was not sent"):
+        face.ack_confirmed(messages[3])
+
+
+def test_the_brokers_refusal_is_told(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 1, batching=False)
+    place = world.at_broker(consumer).session.consumers
+    kept = dict(place)
+    place.clear()
+    with pytest.raises(BrokerError, match="not found"):
+        world.face(consumer).ack_confirmed(messages[0])
+    place.update(kept)
+
+
+def test_a_seek_forgets_what_was_acknowledged(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 3)
+    face = world.face(consumer)
+    face.ack(messages)
+    face.seek(messages[0].message_id)
+    world.world.run()
+    assert [message.body for message in face.receive_many(10)] == [b"1", b"2"]

@@ -1,0 +1,292 @@
+"""A producer against the embedded broker in virtual time: order, batches, receipts, resending, deadlines."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import pytest
+
+from mqclient.core.slot import Slot
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, MQError
+from mqclient.pulsar.codes import BrokerError, ServerError
+from mqclient.pulsar.options import ProducerOptions, checked
+from mqclient.pulsar.producer import ProducerEngine, prepare, prepare_many, results
+from tests.support.pulsar_world import PulsarWorld
+
+
+@pytest.fixture(params=[False, True], ids=["on-leaving", "per-turn"])
+def world(codec: Any, request: pytest.FixtureRequest) -> PulsarWorld:
+    return PulsarWorld(codec, per_turn=request.param)
+
+
+def submit(world: PulsarWorld, producer: ProducerEngine, *bodies: bytes) -> list[Any]:
+    with producer.client.driver.enter():
+        return [producer.submit(prepare(body)) for body in bodies]
+
+
+def stored(world: PulsarWorld, topic: str) -> list[list[bytes]]:
+    """The bodies that the broker has, entry by entry."""
+    codec, log = world.impl.pulsar, world.door.topics.make(topic).log
+    entries = [codec.Entry.from_stored(log.record(number)) for number in range(log.next)]
+    return [[message.body for message in codec.decode_messages(entry)] for entry in entries]
+
+
+def everything(world: PulsarWorld, topic: str) -> list[bytes]:
+    return list(chain.from_iterable(stored(world, topic)))
+
+
+def test_a_lone_message_leaves_at_once(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    before = world.world.mono
+    assert world.sender(producer).send(b"x").entry == 0
+    assert world.world.mono == before
+
+
+def test_while_one_is_in_flight_others_gather(world: PulsarWorld) -> None:
+    world.world.latency = 0.001
+    producer = world.producer(world.client(), "t")
+    futures = submit(world, producer, b"1")
+    world.world.run()
+    for body in (b"2", b"3", b"4"):
+        futures += submit(world, producer, body)
+        world.world.run()
+    world.world.advance(0.005)
+    assert all(future.done() for future in futures)
+    assert stored(world, "t") == [[b"1"], [b"2", b"3", b"4"]]
+
+
+def test_linger_is_the_upper_bound(world: PulsarWorld) -> None:
+    world.world.latency = 1.0
+    producer = world.producer(world.client(), "t", linger=0.02)
+    submit(world, producer, b"1")
+    world.world.run()
+    submit(world, producer, b"2")
+    world.world.advance(0.01)
+    submit(world, producer, b"3")
+    assert producer.diagnose()["gathering"] == 2
+    world.world.advance(0.011)
+    assert producer.diagnose()["gathering"] == 0
+    submit(world, producer, b"4")
+    world.world.advance(0.015)
+    assert producer.diagnose()["gathering"] == 1
+    world.world.advance(5)
+    assert stored(world, "t") == [[b"1"], [b"2", b"3"], [b"4"]]
+
+
+def test_count_and_bytes_seal_at_once(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t", batch_max_messages=3, batch_max_bytes=100)
+    submit(world, producer, *[b"%d" % number for number in range(7)])
+    submit(world, producer, b"x" * 99, b"y" * 99, b"z" * 300)
+    world.world.advance(1)
+    assert [len(entry) for entry in stored(world, "t")[:2]] == [3, 3]
+    assert everything(world, "t") == [b"%d" % n for n in range(7)] + [b"x" * 99, b"y" * 99, b"z" * 300]
+
+
+def test_send_many_crosses_batches(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batch_max_messages=10)
+    bodies: list[Any] = [b"%d" % number for number in range(25)]
+    ids = world.sender(producer).send_many([*bodies, (b"k", "key")])
+    assert [len(entry) for entry in stored(world, "t")] == [10, 10, 6]
+    assert [(message_id.entry, message_id.batch_index) for message_id in ids[:11]] == [
+        *((0, index) for index in range(10)),
+        (1, 0),
+    ]
+    assert world.sender(producer).send_many([]) == []
+    assert producer.published == 25
+
+
+def test_a_reconnect_sends_again_in_order(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t")
+    world.control.drop("SEND", times=3)
+    futures = submit(world, producer, b"1")
+    world.world.run()
+    for body in (b"2", b"3"):
+        futures += submit(world, producer, body)
+        world.world.advance(0.05)
+    world.cut()
+    world.world.run()
+    futures += submit(world, producer, b"4")  # while away it gathers
+    world.world.advance(5)
+    assert [future.exception() for future in futures] == [None] * 4
+    assert everything(world, "t") == [b"1", b"2", b"3", b"4"]
+    assert producer.diagnose()["resent"] >= 3
+    assert submit(world, producer, b"5")
+    world.world.run()
+    assert everything(world, "t")[-1] == b"5"
+
+
+def test_a_receipt_out_of_order_makes_it_send_again(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching=False)
+    world.control.drop("SEND")
+    futures = submit(world, producer, b"lost", b"kept")
+    world.world.advance(5)
+    assert [future.exception() for future in futures] == [None, None]
+    # "kept" had arrived before, so without deduplication it is there twice: at least once is what was promised
+    assert everything(world, "t") == [b"kept", b"lost", b"kept"]
+
+
+def test_the_send_timeout(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", send_timeout=2.0)
+    world.control.drop("SEND", times=100)
+    early = submit(world, producer, b"1")
+    world.world.advance(1)
+    late = submit(world, producer, b"2")
+    world.world.advance(1.1)
+    assert isinstance(early[0].exception(), DeadlineError)
+    assert not late[0].done()
+    world.world.advance(1)
+    assert isinstance(late[0].exception(), DeadlineError)
+    world.control.clear()
+    submit(world, producer, b"3")
+    world.world.advance(5)
+    assert everything(world, "t")[-1] == b"3"
+
+
+def test_a_late_receipt_is_counted(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", send_timeout=1.0)
+    world.control.delay("SEND", 2.0)
+    [future] = submit(world, producer, b"1")
+    world.world.advance(3)
+    assert isinstance(future.exception(), DeadlineError)
+    assert future.exception().outcome_unknown
+    assert producer.diagnose()["late"] == 1
+
+
+@pytest.mark.parametrize("code", [ServerError.NotAllowedError, ServerError.ChecksumError])
+def test_an_error_of_one_entry_fails_that_entry(world: PulsarWorld, code: ServerError) -> None:
+    producer = world.producer(world.client(), "t", batching=False)
+    world.control.answer("SEND", code, "this one not")
+    refused, taken = submit(world, producer, b"1", b"2")
+    world.world.run()
+    assert (refused.exception().code, refused.exception().name) == (code, code.name)
+    assert taken.exception() is None
+
+
+def test_a_passing_error_is_sent_again(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    world.control.answer("SEND", ServerError.PersistenceError, "later")
+    assert world.sender(producer).send(b"1").entry == 0
+
+
+def test_a_terminated_topic_ends_the_producer(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching=False)
+    world.control.answer("SEND", ServerError.TopicTerminatedError, "the end")
+    futures = submit(world, producer, b"1", b"2")
+    world.world.run()
+    assert {type(future.exception()) for future in futures} == {BrokerError}
+    with pytest.raises(BrokerError, match="the end"):
+        world.sender(producer).send(b"3")
+    with pytest.raises(BrokerError, match="the end"):
+        world.sender(producer).send_many([b"3"])
+
+
+def test_closing_flushes_and_names_what_is_left(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t")
+    futures = submit(world, producer, b"1", b"2")
+    world.sender(producer).close()
+    assert [future.exception() for future in futures] == [None, None]
+    with pytest.raises(ClosedError):
+        world.sender(producer).send(b"3")
+    with pytest.raises(ClosedError):
+        submit(world, producer, b"3")
+    world.sender(producer).close()
+    other = world.producer(client, "t", send_timeout=1.0)
+    world.control.drop("SEND", times=5)
+    [future] = submit(world, other, b"x")
+    world.sender(other).close()
+    assert isinstance(future.exception(), DeadlineError)
+
+
+def test_a_taken_name_is_refused_and_free_after_close(world: PulsarWorld) -> None:
+    client = world.client()
+    first = world.producer(client, "t", name="mine")
+    with pytest.raises(BrokerError) as caught:
+        world.producer(client, "t", name="mine")
+    assert caught.value.code == ServerError.ProducerBusy
+    world.sender(first).close()
+    assert world.producer(client, "t", name="mine").name == "mine"
+
+
+def test_a_producer_made_too_slowly_is_taken_back(world: PulsarWorld) -> None:
+    client = world.client(operation_timeout=5)
+    world.control.delay("PRODUCER", 7)
+    with pytest.raises(DeadlineError):
+        world.producer(client, "t", name="mine")
+    world.world.advance(10)
+    assert world.producer(client, "t", name="mine").name == "mine"
+
+
+def test_sequence_ids(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", initial_sequence_id=41)
+    world.sender(producer).send_many([b"a", b"b"])
+    log = world.door.topics.make("t").log
+    entry = world.impl.pulsar.Entry.from_stored(log.record(0))
+    assert [message.sequence_id for message in world.impl.pulsar.decode_messages(entry)] == [42, 43]
+    assert (entry.sequence_id, producer.published) == (42, 43)
+
+
+def test_too_large_is_refused_here(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    futures = submit(world, producer, b"small", bytes(6 << 20), b"small again")
+    world.world.advance(1)
+    errors = [future.exception() for future in futures]
+    assert [type(error) for error in errors] == [type(None), ConfigError, type(None)]
+
+
+def test_callbacks_run_outside_once(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    told: list[Any] = []
+    futures = submit(world, producer, b"1", b"2")
+    futures[1].add_done_callback(told.append)
+    world.world.run()
+    futures[0].add_done_callback(lambda future: told.append(world.sender(producer).send(b"from inside")))
+    world.world.run()
+    assert told[0] == futures[1]
+    assert told[1].entry == 1
+    assert world.world.drivers[0].user_errors == []
+
+
+def test_futures_block_only_where_blocking_is_possible(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    [future] = submit(world, producer, b"1")
+    assert future.result(5).entry == 0
+    world.control.drop("SEND", times=10)
+    [future] = submit(world, producer, b"2")
+    with pytest.raises(DeadlineError):
+        future.result(0.5)
+    [future] = submit(world, world.producer(world.client(blocking=False), "t"), b"3")
+    with pytest.raises(MQError, match="cannot block"):
+        future.result(0.5)
+
+
+def test_flush_without_anything_is_done(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    assert world.ask(producer.client, producer.flush).done
+
+
+def test_prepare_names_the_cure() -> None:
+    wrong: Any
+    for wrong, cure in (("text", "encode"), ({"a": 1}, "json"), (5, "bytes-like")):
+        with pytest.raises(TypeError, match=cure):
+            prepare(wrong)
+    assert prepare(b"x", b"\xff")[1:] == ("/w==", None, 0, None, -1, True)
+    assert prepare_many([b"a", b"b"]) == [b"a", b"b"]
+    assert [item[0] for item in prepare_many([b"a", bytearray(b"b"), (b"c", "k")])] == [b"a", b"b", b"c"]
+
+
+def test_options_are_checked() -> None:
+    for given in ({"batch_max_messages": 0}, {"linger": -1}, {"send_timeout": 0}):
+        with pytest.raises(ConfigError):
+            checked(ProducerOptions, given)
+
+
+def test_results_keep_the_order_of_what_was_given(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching=False)
+    world.control.answer("SEND", ServerError.NotAllowedError, "no", skip=1)
+    slot: Slot[Any] = world.ask(producer.client, lambda: producer.send_many([b"1", b"2", b"3"]))
+    found = results(world.world.result(slot))
+    assert [isinstance(outcome, MQError) for outcome in found] == [False, True, False]

@@ -1,0 +1,85 @@
+"""What is asked back: after its delay, by entry or all, and not over a new subscription."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.pulsar.consumer import ConsumerEngine
+from tests.support.pulsar_world import PulsarWorld
+
+
+@pytest.fixture
+def world(codec: Any) -> PulsarWorld:
+    return PulsarWorld(codec)
+
+
+def fill(world: PulsarWorld, kind: str, count: int, **options: Any) -> ConsumerEngine:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", type=kind, **options)
+    world.sender(world.producer(client, "t", batching=False)).send_many([b"%d" % number for number in range(count)])
+    world.world.run()
+    return consumer
+
+
+def bodies(world: PulsarWorld, consumer: ConsumerEngine) -> list[bytes]:
+    return [message.body for message in world.face(consumer)._take_many(10_000)]
+
+
+def test_refused_entries_come_back_at_their_time(world: PulsarWorld) -> None:
+    consumer = fill(world, "shared", 4, nack_delay=10.0)
+    face = world.face(consumer)
+    messages = face.receive_many(10)
+    face.nack(messages[3])
+    world.world.advance(2)
+    face.nack([messages[1], messages[1].message_id, messages[3]])
+    assert consumer.diagnose()["nacks_waiting"] == 2
+    world.world.advance(7.9)
+    assert bodies(world, consumer) == []
+    world.world.advance(0.2)
+    assert bodies(world, consumer) == [b"3"]
+    world.world.advance(2)
+    assert bodies(world, consumer) == [b"1"]
+    assert consumer.diagnose()["nacks_waiting"] == 0
+
+
+def test_a_shorter_delay_is_not_held_up_by_a_longer_one(world: PulsarWorld) -> None:
+    consumer = fill(world, "shared", 2)
+    messages = world.face(consumer).receive_many(10)
+    with consumer.client.driver.enter():
+        consumer.redelivery.nack(messages[0].entry.ledger, messages[0].entry.entry, 60.0)
+        consumer.redelivery.nack(messages[1].entry.ledger, messages[1].entry.entry, 1.0)
+    world.world.advance(1.1)
+    assert bodies(world, consumer) == [b"1"]
+
+
+def test_where_entries_cannot_be_chosen_all_come_back(world: PulsarWorld) -> None:
+    consumer = fill(world, "exclusive", 3, nack_delay=1.0)
+    face = world.face(consumer)
+    messages = face.receive_many(10)
+    face.ack(messages[0])
+    face.nack(messages[1])
+    world.world.advance(1.1)
+    assert bodies(world, consumer) == [b"1", b"2"]
+
+
+def test_a_new_subscription_brings_all_back_by_itself(world: PulsarWorld) -> None:
+    consumer = fill(world, "shared", 1, nack_delay=1.0)
+    face = world.face(consumer)
+    face.nack(face.receive(1))
+    world.cut()
+    world.world.advance(5)
+    messages = face.receive_many(10)
+    assert [(message.body, message.redeliveries) for message in messages] == [(b"0", 0)]
+    world.world.advance(5)
+    assert bodies(world, consumer) == []
+
+
+def test_many_are_asked_in_portions(world: PulsarWorld) -> None:
+    consumer = fill(world, "shared", 1500, nack_delay=1.0, receiver_queue=2000)
+    face = world.face(consumer)
+    face.nack(face.receive_many(2000))
+    world.world.advance(1.1)
+    assert len(bodies(world, consumer)) == 1500
+    assert world.control.count("REDELIVER_UNACKNOWLEDGED_MESSAGES") == 2
