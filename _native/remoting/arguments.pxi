@@ -2,6 +2,7 @@
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
+    object PyObject_GenericGetAttr(object of, object name)
     int PyUnicode_IS_COMPACT_ASCII(object text)
     void *PyUnicode_1BYTE_DATA(object text)
 

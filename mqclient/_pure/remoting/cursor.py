@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from mqclient.errors import ProtocolError
 
 _I16: Final = Struct(">h").unpack_from
 _I32: Final = Struct(">i").unpack_from
-_I64: Final = Struct(">q").unpack_from
 
 
 class Cursor:
@@ -34,8 +33,14 @@ class Cursor:
         at = self.skip(size)
         return self.data[at : self.at]
 
-    def read(self, form: Struct) -> tuple[int, ...]:
-        """The numbers of a run of fixed size."""
+    def narrow(self, start: int, size: int) -> None:
+        """Let it end `size` bytes behind `start`, but neither later than it did nor before where it stands."""
+        if not self.at - start <= size <= self.end - start:
+            raise ProtocolError(f"{size} bytes wanted at {start}, {self.end - start} are left")
+        self.end = start + size
+
+    def read(self, form: Struct) -> tuple[Any, ...]:
+        """The fields of a run of fixed size."""
         return form.unpack_from(self.data, self.skip(form.size))
 
     def u8(self) -> int:
@@ -47,8 +52,4 @@ class Cursor:
 
     def i32(self) -> int:
         number: int = _I32(self.data, self.skip(4))[0]
-        return number
-
-    def i64(self) -> int:
-        number: int = _I64(self.data, self.skip(8))[0]
         return number

@@ -34,7 +34,7 @@ Decompress = Callable[[int, memoryview, int], bytes]
 
 
 class Stored(NamedTuple):
-    """The fields of a stored message in the order of the wire; hosts as (ip, port)."""
+    """The fields of a stored message in the order of the wire."""
 
     size: int
     magic: int
@@ -45,14 +45,27 @@ class Stored(NamedTuple):
     physical_offset: int
     sys_flag: int
     born_at: int
-    born_host: tuple[bytes, int]
+    born_ip: bytes
+    born_port: int
     stored_at: int
-    store_host: tuple[bytes, int]
+    store_ip: bytes
+    store_port: int
     attempts: int
     prepared_transaction_offset: int
+    body_size: int
     body: bytes
     topic: bytes
     properties: bytes
+
+
+ELEMENT: Final = Struct(">5i")
+TO_SYS_FLAG: Final = Struct(">36xi")
+TO_BODY: Final = {  # by the two IPv6 bits of sysFlag
+    0: Struct(">iiiiiqqiq4siq4siiqi"),
+    BORN_IPV6: Struct(">iiiiiqqiq16siq4siiqi"),
+    STORE_IPV6: Struct(">iiiiiqqiq4siq16siiqi"),
+    BORN_IPV6 | STORE_IPV6: Struct(">iiiiiqqiq16siq16siiqi"),
+}
 
 
 class Options(NamedTuple):
@@ -122,11 +135,11 @@ class Message:
 
     @property
     def born_host(self) -> str:
-        return _host(*self._stored.born_host)
+        return _host(self._stored.born_ip, self._stored.born_port)
 
     @property
     def store_host(self) -> str:
-        return _host(*self._stored.store_host)
+        return _host(self._stored.store_ip, self._stored.store_port)
 
     @property
     def attempts(self) -> int:
@@ -184,8 +197,8 @@ class Message:
 
     @property
     def offset_id(self) -> str:
-        ip, port = self._stored.store_host
-        return (ip + pack(">iq", port, self._stored.physical_offset)).hex().upper()
+        stored = self._stored
+        return (stored.store_ip + pack(">iq", stored.store_port, stored.physical_offset)).hex().upper()
 
     @property
     def transaction_id(self) -> str | None:
@@ -314,33 +327,19 @@ def _message(stored: Stored, options: Options, compressed: bool) -> Message:
     return Message(stored, options, compressed)
 
 
-_BEFORE_BORN_HOST: Final = Struct(">iiiqqiq")  # crc to born time
-_BEFORE_BODY: Final = Struct(">iq")
-
-
 def _stored(data: bytes, at: int) -> Stored:
     cursor = Cursor(data, at, len(data))
-    size = cursor.i32()
+    sys_flag = cursor.read(TO_SYS_FLAG)[0]
     cursor.at = at
-    cursor.skip(size)
-    cursor = Cursor(data, at + 4, at + size)
-    magic = cursor.i32()
+    fixed = cursor.read(TO_BODY[sys_flag & (BORN_IPV6 | STORE_IPV6)])
+    size, magic, body_size = fixed[0], fixed[1], fixed[-1]
+    cursor.narrow(at, size)
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise ProtocolError(f"magic {magic & 0xFFFFFFFF:#x} is none of a message")
-    crc, queue_id, flag, offset, physical_offset, sys_flag, born_at = cursor.read(_BEFORE_BORN_HOST)
-    born_host = cursor.take(16 if sys_flag & BORN_IPV6 else 4), cursor.i32()
-    stored_at = cursor.i64()
-    store_host = cursor.take(16 if sys_flag & STORE_IPV6 else 4), cursor.i32()
-    attempts, prepared = cursor.read(_BEFORE_BODY)
-    body = cursor.take(cursor.i32())
+    body = cursor.take(body_size)
     topic = cursor.take(cursor.i16() if magic == MAGIC_V2 else cursor.u8())
     properties = cursor.take(cursor.i16())
-    # fmt: off
-    return Stored(
-        size, magic, crc, queue_id, flag, offset, physical_offset, sys_flag, born_at, born_host, stored_at, store_host,
-        attempts, prepared, body, topic, properties,
-    )
-    # fmt: on
+    return Stored._make((*fixed, body, topic, properties))
 
 
 def _plain(stored: Stored, decompress: Decompress | None, limit: int) -> tuple[Stored, bool]:
@@ -371,12 +370,9 @@ def elements(data: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
     at = 0
     while at < len(data):
         cursor = Cursor(data, at, len(data))
-        size = cursor.i32()
-        cursor.at = at
-        cursor.skip(size)
-        cursor = Cursor(data, at + 8, at + size)
-        crc, flag = cursor.i32(), cursor.i32()
-        body = cursor.take(cursor.i32())
+        size, _, crc, flag, body_size = cursor.read(ELEMENT)
+        cursor.narrow(at, size)
+        body = cursor.take(body_size)
         yield crc, flag, body, cursor.take(cursor.i16())
         at += size
 
