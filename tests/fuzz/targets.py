@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import socket
 import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 from mqclient._impl import Impl, select
-from mqclient.errors import ProtocolError
+from mqclient.errors import ConfigError, ProtocolError
+from tests.fuzz import seeds
 from tests.fuzz.mutator import Repair
 
-VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 LIMIT = 1 << 20
+LARGE_REMOTING = select("pure").remoting.encode_frame(10, 1, body=bytes(200_000))
+LARGE_PULSAR = select("pure").pulsar.encode_command(21, bytes(200_000))
 
 
 class Target(NamedTuple):
@@ -51,14 +53,47 @@ def slices(data: bytes, random: Random) -> Iterator[bytes]:
         start = stop
 
 
-def feed(reader: Any, data: bytes, random: Random) -> list[Any]:
-    """Everything that comes out; after an error nothing may come any more."""
-    out = [thing for part in slices(data, random) for thing in reader.feed(part)]
+def feed(reader: Any, data: bytes, random: Random, large: bytes) -> list[Any]:
+    """Everything that comes out; after an error nothing may come any more. Now and then a large frame goes ahead, so
+    that the buffer grows and moves, or the bytes come through a socket."""
+    way = random.random()
+    if way < 0.02:
+        assert len([thing for part in slices(large, random) for thing in reader.feed(part)]) == 1
+    if 0.02 <= way < 0.06:
+        out = list(received(reader, data))
+    else:
+        out = [thing for part in slices(data, random) for thing in reader.feed(part)]
     if reader.error is not None:
         assert isinstance(reader.error, ProtocolError), reader.error
         assert list(reader.feed(data)) == []
-    assert 0 <= reader.pending <= max(len(data), 1 << 24)
+    assert 0 <= reader.pending <= len(data)
     return out
+
+
+def received(reader: Any, data: bytes) -> Iterator[Any]:
+    """What the descriptor calls bring until the stream ends."""
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        there.sendall(data)
+        there.shutdown(socket.SHUT_WR)
+        count = 1
+        while count > 0:
+            things, count = (
+                reader.receive_into(here.fileno()) if len(data) % 2 else reader.wait_into(here.fileno(), 100)
+            )
+            yield from things
+
+
+def pick(batch: Sequence[Any], random: Random) -> None:
+    """One from the front, one from the back, a part, one too far."""
+    if len(batch):
+        touch(batch[random.randrange(len(batch))])
+        touch(batch[-1 - random.randrange(len(batch))])
+    assert len(batch[random.randrange(3) :: 1 + random.randrange(3)]) <= len(batch)
+    with contextlib.suppress(IndexError):
+        batch[len(batch)]
+        raise AssertionError("an index beyond the end gave something")
 
 
 def decompress(kind: int, data: memoryview, limit: int, /) -> bytes:
@@ -75,33 +110,22 @@ def decompress(kind: int, data: memoryview, limit: int, /) -> bytes:
 # ------------------------------------------------------------------------------------------------------- remoting
 
 
-def remoting_frames() -> list[bytes]:
-    return [path.read_bytes() for path in sorted((VECTORS / "rocketmq").glob("*.frame.bin"))]
-
-
-@functools.cache
-def remoting_bodies() -> list[bytes]:
-    """Bodies of pull replies, bare ones and those in recorded frames, and what brokers answer as one message."""
-    bare = [path.read_bytes() for path in sorted((VECTORS / "rocketmq").glob("pull-body-*.bin"))]
-    reader = select("pure").remoting.FrameReader()
-    framed = [frame.body for frame in reader.feed(b"".join(remoting_frames()))]
-    return [body for body in bare + framed if body[4:7] == b"\xda\xa3\x20"]
-
-
 def whole_frame(data: bytearray) -> None:
     data[:4] = (max(len(data) - 4, 0)).to_bytes(4, "big")
 
 
 def whole_record(data: bytearray) -> None:
-    """The first stored message covers what is there, and its checksum is right."""
-    data[:4] = len(data).to_bytes(4, "big")
+    """If the first message does not end within the data, it ends where they do."""
+    if int.from_bytes(data[:4], "big") > len(data):
+        data[:4] = len(data).to_bytes(4, "big")
 
 
 def run_remoting_feed(impl: Impl, data: bytes, random: Random) -> None:
-    for frame in feed(impl.remoting.FrameReader(LIMIT), data, random):
+    for frame in feed(impl.remoting.FrameReader(LIMIT), data, random, LARGE_REMOTING):
+        frame.field("topic")
+        frame.field("\u00e9", "none")
         touch(frame)
         frame.field("topic")
-        frame.field("\u00e9")
 
 
 def run_remoting_messages(impl: Impl, data: bytes, random: Random) -> None:
@@ -122,6 +146,8 @@ def run_remoting_messages(impl: Impl, data: bytes, random: Random) -> None:
     for message in batch:
         touch(message)
         message.property("KEYS")
+        message.property("\u00e9", "none")
+    pick(batch, random)
     batch.columns()
 
 
@@ -137,43 +163,7 @@ def run_split_batch(impl: Impl, data: bytes, random: Random) -> None:
     assert sum(len(body) + len(properties) for _, body, properties in parts) <= len(data)
 
 
-def property_texts() -> list[bytes]:
-    batches = (select("pure").remoting.decode_messages(body) for body in remoting_bodies())
-    return [batch[0].properties_text for batch in batches if len(batch)]
-
-
-def send_bodies() -> list[bytes]:
-    builder = select("pure").remoting.BatchBuilder()
-    out = []
-    for count in (1, 2, 9):
-        for index in range(count):
-            builder.add(b"body" * index, b"TAGS\x01a\x02KEYS\x01k", index)
-        out.append(builder.seal())
-    return out
-
-
 # --------------------------------------------------------------------------------------------------------- pulsar
-
-
-@functools.cache
-def pulsar_frames() -> list[bytes]:
-    """Every different frame shape once or a few times; streams are cut at the frames' own lengths."""
-    kept: dict[tuple[bytes, int], bytes] = {}
-    for path in sorted((VECTORS / "pulsar").glob("*.bin")):
-        stream = path.read_bytes()
-        while stream:
-            size = 4 + int.from_bytes(stream[:4], "big")
-            kept.setdefault((stream[8:12], size), stream[:size])
-            stream = stream[size:]
-    return list(kept.values())
-
-
-@functools.cache
-def pulsar_entries() -> list[bytes]:
-    """What brokers store: checksum, metadata, payload."""
-    reader = select("pure").pulsar.FrameReader()
-    events = [event for frame in pulsar_frames() for event in reader.feed(frame)]
-    return [event[-1].stored for event in events if event[0] in (6, 9)]
 
 
 def right_checksum(data: bytearray, start: int) -> None:
@@ -195,15 +185,16 @@ def use_entry(impl: Impl, entry: Any, random: Random) -> None:
     touch(entry)
     helper = decompress if random.random() < 0.8 else None
     batch = impl.pulsar.decode_messages(entry, decompress=helper, limit=LIMIT, keep_compacted=random.random() < 0.2)
-    assert entry.charged == len(batch) + batch.compacted + batch.lost
+    assert batch.lost == max(entry.charged - len(batch) - batch.compacted, 0)
     touch(batch)
     for message in batch:
         touch(message)
-    batch.columns()
+    pick(batch, random)
+    batch.columns(["body", "key"] if random.random() < 0.1 else None)
 
 
 def run_pulsar_feed(impl: Impl, data: bytes, random: Random) -> None:
-    for event in feed(impl.pulsar.FrameReader(LIMIT), data, random):
+    for event in feed(impl.pulsar.FrameReader(LIMIT), data, random, LARGE_PULSAR):
         assert isinstance(event[0], int)
         if event[0] in (6, 9):
             use_entry(impl, event[-1], random)
@@ -222,18 +213,21 @@ def run_message_id(impl: Impl, data: bytes, random: Random) -> None:
     assert impl.pulsar.MessageId.from_bytes(found.to_bytes()) == found
 
 
-def message_ids() -> list[bytes]:
-    make = select("pure").pulsar.MessageId
-    first = make(1, 2, 3)
-    return [make(1, 2).to_bytes(), make(2**40, 2**33, 7, 3, 10).to_bytes(), make(5, 6, -1, -1, 0, first).to_bytes()]
+def run_offset_id(impl: Impl, data: bytes, random: Random) -> None:
+    with contextlib.suppress(ConfigError):
+        host, port, offset = impl.remoting.parse_offset_id(data.decode("latin-1"))
+        assert impl.remoting.parse_offset_id(impl.remoting.offset_id(host, port, offset)) == (host, port, offset)
+    with contextlib.suppress(ConfigError):
+        impl.remoting.parse_unique_key(data.decode("latin-1"))
 
 
 TARGETS = {
-    "remoting.feed": Target(remoting_frames, run_remoting_feed, whole_frame),
-    "remoting.decode_messages": Target(remoting_bodies, run_remoting_messages, whole_record),
-    "remoting.decode_properties": Target(property_texts, run_properties),
-    "remoting.split_batch": Target(send_bodies, run_split_batch),
-    "pulsar.feed": Target(pulsar_frames, run_pulsar_feed, whole_pulsar_frame),
-    "pulsar.decode_messages": Target(pulsar_entries, run_pulsar_messages, whole_entry),
-    "pulsar.message_id": Target(message_ids, run_message_id),
+    "remoting.feed": Target(seeds.remoting_frames, run_remoting_feed, whole_frame),
+    "remoting.decode_messages": Target(seeds.remoting_bodies, run_remoting_messages, whole_record),
+    "remoting.decode_properties": Target(seeds.property_texts, run_properties),
+    "remoting.split_batch": Target(seeds.send_bodies, run_split_batch),
+    "remoting.ids": Target(seeds.offset_ids, run_offset_id),
+    "pulsar.feed": Target(seeds.pulsar_frames, run_pulsar_feed, whole_pulsar_frame),
+    "pulsar.decode_messages": Target(seeds.pulsar_entries, run_pulsar_messages, whole_entry),
+    "pulsar.message_id": Target(seeds.message_ids, run_message_id),
 }
