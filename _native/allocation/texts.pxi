@@ -54,8 +54,7 @@ cdef class Texts:
         self.slot = 0
         self.count = 0
         self.prefixes = {}
-        self.topic = self.broker = ""
-        self.prefix = b""
+        self.start("", "")
 
     def __dealloc__(self):
         PyMem_Free(self.room)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from hashlib import md5
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -128,6 +129,22 @@ def test_more_lists_than_are_kept(codec: Impl) -> None:
         for ids in lists:
             share = codec.allocation.allocate("averagely", ids[1], twelve(), ids)
             assert share == twelve()[4:8]
+
+
+def md5_point(text: str) -> int:
+    return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
+
+
+@pytest.mark.parametrize(
+    "names", [("", ""), ("t", ""), ("", "b"), ("заказы", "😀"), ("\ud800", "b"), ("t" * 300, "b"), ("t", "b" * 70)]
+)
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 50])
+def test_the_default_hash_is_md5_of_javas_text(codec: Impl, names: tuple[str, str], size: int) -> None:
+    queues = [Queue(*names, number) for number in [-(1 << 31), -1, *range(size), (1 << 31) - 1]]
+    ids = ["a", "б" * 40, "\udfff", "c" * 200]
+    for own in ids:
+        share = codec.allocation.allocate("consistent_hash", own, queues, ids, virtual_nodes=21)
+        assert share == codec.allocation.allocate("consistent_hash", own, queues, ids, virtual_nodes=21, hash=md5_point)
 
 
 class TestArguments:
