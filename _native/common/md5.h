@@ -100,7 +100,7 @@ __attribute__((constructor)) static void mq_md5_start(void) {
 }
 #endif
 
-static void mq_md5_heads(const mq_md5_text *texts, size_t count, uint64_t *heads) {
+static inline void mq_md5_heads(const mq_md5_text *texts, size_t count, uint64_t *heads) {
     for (size_t done = 0; done < count; done += mq_md5_lanes) {
         size_t left = count - done;
         mq_md5_chosen(texts + done, left < mq_md5_lanes ? left : mq_md5_lanes, heads + done);

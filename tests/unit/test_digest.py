@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import binascii
 import json
+import shutil
+import subprocess
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -146,3 +148,17 @@ def test_where_to_start_is_a_number_of_32_bits(codec: Impl, name: str) -> None:
     assert digest(b"x", -1) == digest(b"x", 0xFFFFFFFF)
     with pytest.raises(TypeError):
         digest(b"x", "0")
+
+
+def test_every_way_of_this_processor_agrees_with_the_portable_one(tmp_path: Path) -> None:
+    """The extension chooses one way when it loads; this tries the others too."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    source = Path(__file__).with_name("digest_ways.c")
+    headers = Path(__file__).parents[2] / "_native" / "common"
+    strict = ["-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([compiler, *strict, f"-I{headers}", "-o", tmp_path / "ways", source], check=True)
+    done = subprocess.run([tmp_path / "ways"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.split()[:3] == ["crc32", "crc32c", "md5"]
