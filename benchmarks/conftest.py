@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.support import Compare, Figure
+from benchmarks.support import NOT_ASKED, Compare, Figure
 
 FULL: dict[str, Any] = {"rounds": 40, "seconds": 0.004, "budget": 2.0}
 SHORT: dict[str, Any] = {"rounds": 15, "seconds": 0.001, "budget": 0.06}
@@ -41,7 +41,7 @@ def compare(benchmark: BenchmarkFixture, pytestconfig: pytest.Config) -> Compare
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
-    if report.skipped:
+    if report.skipped and NOT_ASKED not in report.longrepr[2]:
         item.config.stash[left_out][item.nodeid] = report.longrepr[2]
     return report
 

@@ -32,6 +32,7 @@ milliseconds and prints one number: nanoseconds per message. It is called once p
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
@@ -48,6 +49,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent / "build" / "floor"
+NOT_ASKED = "not asked for"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Floor:
     flags: tuple[str, ...] = ()
 
     def round(self) -> float:
-        command = [str(_compiled(self.program, self.flags)), *self.arguments]
+        command = [str(compiled(self.program, self.flags)), *self.arguments]
         return float(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
 
 
@@ -121,7 +123,7 @@ class Compare:
         **others: Competitor,
     ) -> Figure:
         if self.wanted and name not in self.wanted:
-            pytest.skip(f"{name} was not asked for")
+            pytest.skip(NOT_ASKED)
         figure = Figure(name, per, asked)
         rivals = {key: rival for key, rival in {"pure": pure, "floor": floor, **others}.items() if rival is not None}
         timers = {key: self._timer(rival, per) for key, rival in rivals.items()}
@@ -206,18 +208,21 @@ def twins(module: str) -> tuple[Any, Any]:
 
 
 @cache
-def _compiled(program: str, flags: tuple[str, ...]) -> Path:
+def compiled(program: str, flags: tuple[str, ...] = ()) -> Path:
+    """The program, compiled anew if its source or a header is younger; skips where there is no C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("there is no C compiler for the floor")
     source, binary = HERE / "floor" / f"{program}.c", BUILD / program
     BUILD.mkdir(parents=True, exist_ok=True)
-    headers = [source, *source.parent.glob("*.h")]
-    if not binary.exists() or binary.stat().st_mtime < max(path.stat().st_mtime for path in headers):
-        command = [compiler, "-O3", "-o", str(binary), str(source), *flags]
+    youngest = max(path.stat().st_mtime for path in [source, *source.parent.glob("*.h")])
+    if not binary.exists() or binary.stat().st_mtime < youngest:
+        fresh = binary.with_suffix(f".{os.getpid()}")  # another process may compile the same, or run what is there
+        command = [compiler, "-O3", "-o", str(fresh), str(source), *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.fail(f"{source.name} does not compile:\n{done.stderr}")
+        fresh.replace(binary)
     return binary
 
 

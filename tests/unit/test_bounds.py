@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks import bounds, report
 from benchmarks.bounds import Bound, Measured, measure
+from benchmarks.support import HERE, compiled
 
 FIGURE: dict[str, Any] = {
     "name": "permits.x",
@@ -49,8 +51,17 @@ def test_no_figure_breaks_its_bound() -> None:
     assert not suspects, "\n".join(
         f"{bound.figure}: {bound} ({bound.why}): {got:.3g}" for bound, got in suspects.items()
     )
+    if absent == {bound.figure for bound in asked}:
+        pytest.skip(f"no bound could be checked: {reasons}")
     if absent:
-        pytest.skip(f"the others hold; left out: {reasons}")
+        warnings.warn(f"bounds that could not be checked: {reasons}", stacklevel=1)
+
+
+def test_every_floor_compiles() -> None:
+    programs = sorted(path.stem for path in (HERE / "floor").glob("*.c"))
+    assert programs
+    for program in programs:
+        assert compiled(program).exists()
 
 
 def test_a_bound_is_a_ratio_of_the_best_rounds() -> None:
