@@ -72,10 +72,10 @@ class LiveBoard:
         self._live.__exit__(*exc)  # type: ignore[arg-type]
 
     def step(self, text: str) -> None:
-        self._console.print(f"\n[bold cyan]{text}[/]  [dim]{time.monotonic() - self._began:.1f} s[/]")
+        self._console.print(f"\n[bold cyan]{text}[/]  [dim]{time.monotonic() - self._began:.1f} s[/]", highlight=False)
 
     def done(self, text: str, ok: bool = True) -> None:
-        self._console.print(f"  [{'green]✔' if ok else 'bold red]✘'}[/] {text}")
+        self._console.print(f"  [{'green]✔' if ok else 'bold red]✘'}[/] {text}", highlight=False)
 
     def panel(self, title: str, lines: Callable[[], list[str]]) -> None:
         self._panels[title] = lines

@@ -33,7 +33,8 @@ class Reader:
             messages = self.consumer.receive_many(100, timeout=0.2)
             self.consumer.ack(messages)
             self.taken += len(messages)
-            time.sleep(0.001)  # a little work, so that the window is seen to move
+            if self.until is None:
+                time.sleep(0.004)  # a little work, so that the permits are seen to move
 
     @property
     def permits(self) -> dict[str, int]:
