@@ -71,7 +71,10 @@ class Driver(Protocol):
         """Call inside an entry once: asyncio when this loop turn ends, threads on leaving."""
 
     def deliver(self, call: Callable[[Any], None], argument: Any) -> None:
-        """Call after leaving, outside of any entry: wake-ups and hand-overs, never user code."""
+        """Call after leaving, outside of any entry: wake-ups and hand-overs, never user code.
+
+        After Ctrl-C in the middle of it a delivery is made again: let that do no harm.
+        """
 
     def run_user(self, call: Callable[[Any], Any], argument: Any) -> None:
         """Run user code where it may block or fail without harm: listener and callback threads, or tasks."""

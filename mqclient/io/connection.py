@@ -34,7 +34,7 @@ class Connection:
         self.link: Link | None = link
         self.sock: socket.socket | None = None
         self.fd = -1
-        self.reading = threading.Lock()
+        self.reading = threading.RLock()  # it tells whether it is ours, also after Ctrl-C
         self.borrowed = False
         self.writing = False
         self.handed = False

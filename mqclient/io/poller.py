@@ -43,6 +43,19 @@ class Bell:
             os.close(self._write)
 
 
+class NoBell(Bell):
+    """What is left of a bell when nobody listens any more: it can be rung in vain."""
+
+    def __init__(self) -> None:
+        self.fd = -1
+
+    def ring(self) -> None:
+        """Nothing."""
+
+    def __del__(self) -> None:
+        """Nothing was opened."""
+
+
 class Poller(Protocol):
     """Descriptors and what is awaited of them. `shared`: other threads may change a mask while one waits."""
 

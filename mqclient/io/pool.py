@@ -12,7 +12,8 @@ from typing import Any
 logger = logging.getLogger("mqclient.io")
 
 _KEEP = 10.0
-Job = tuple[Callable[[Any], Any], Any]
+Job = list[tuple[Callable[[Any], Any], Any]]
+"""One call and its argument, popped by whoever does it: a job that was handed over twice is done once."""
 
 
 class UserThreads:
@@ -77,7 +78,9 @@ class UserThreads:
             self._count -= 1
 
     def _do(self, job: Job) -> None:
-        call, argument = job
+        if not job:
+            return
+        call, argument = job.pop()
         try:
             self._context.copy().run(call, argument)
         except Exception:

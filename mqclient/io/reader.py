@@ -15,7 +15,7 @@ from typing import Protocol
 from mqclient.core.driver import Address, Now
 from mqclient.io.connect import Dial
 from mqclient.io.connection import AGAIN, Connection
-from mqclient.io.poller import READ, WRITE, Bell, new_poller
+from mqclient.io.poller import READ, WRITE, Bell, NoBell, new_poller
 from mqclient.io.sockets import name_of
 
 logger = logging.getLogger("mqclient.io")
@@ -67,6 +67,10 @@ class ReaderThread:
         return self._poller.shared
 
     # ---- called by any thread
+
+    def connections(self) -> list[Connection]:
+        """Those that are open."""
+        return list(self._connections.values())
 
     def dial(self, connection: Connection, address: Address, deadline: float) -> None:
         self._new.append((connection, address, deadline))
@@ -161,6 +165,7 @@ class ReaderThread:
         for dial in self._dials.values():
             dial.abandon()
         self._poller.close()
+        self._bell = NoBell()  # the driver and we refer to each other: do not leave its closing to the collector
 
     def _finished(self) -> bool:
         if self._stop_at is None:
@@ -169,6 +174,8 @@ class ReaderThread:
         return not (self._new or self._handed or writing) or monotonic() >= self._stop_at
 
     def _sleep_seconds(self) -> float | None:
+        if self._handed or self._new:  # by ourselves: nobody rang
+            return 0.0
         while True:
             self._asleep_until = until = self._driver.alarm
             if self._driver.alarm >= until:
@@ -183,10 +190,11 @@ class ReaderThread:
         return None if until == inf else max(0.0, until - monotonic())
 
     def _turn(self, events: list[tuple[int, int]]) -> None:
+        bell = self._bell
         for fd, mask in events:
             connection = self._connections.get(fd)
-            if fd == self._bell.fd:
-                self._bell.silence()
+            if fd == bell.fd:
+                bell.silence()
             elif connection is not None:
                 self._ready(connection, mask)
         while self._new:
@@ -246,7 +254,12 @@ class ReaderThread:
             return
         if connection.broken is not None and connection.link is not None:
             self.lose(connection, connection.broken)
-        elif connection.handed and connection.broken is None and not connection.expired(monotonic()):
+        elif (
+            connection.writing
+            and connection.handed
+            and connection.broken is None
+            and not connection.expired(monotonic())
+        ):
             if connection.blocked:
                 self.watch(connection)
                 return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from math import inf
 from threading import get_ident
@@ -23,6 +23,7 @@ from mqclient.io.reader import LINGER, ReaderThread
 from mqclient.io.waiting import Desk, Waiter
 
 T = TypeVar("T")
+Delivery = tuple[Callable[[Any], None], Any]
 logger = logging.getLogger("mqclient.io")
 
 _ROUNDS = 8
@@ -31,6 +32,10 @@ _BORROW_SECONDS = 0.1
 """A reply that takes longer is waited for without the link, so that other callers can borrow it."""
 _BORROWERS = 2
 """With more callers waiting, one reader thread serves them better (measured)."""
+
+
+class EnteredTwice(RuntimeError):
+    """A bug of ours: what may only run outside ran inside."""
 
 
 class ThreadsDriver:
@@ -56,7 +61,7 @@ class ThreadsDriver:
         # An RLock tells whether it is ours, even if Ctrl-C came between its taking and our noting it.
         self._lock = threading.RLock()
         self._inside = False
-        self._deliveries: list[tuple[Callable[[Any], None], Any]] = []
+        self._deliveries: list[Delivery] = []
         self._turn_ends: list[Callable[[], None]] = []
         self._dirty: list[Connection] = []
         self._last: Connection | None = None
@@ -77,54 +82,89 @@ class ThreadsDriver:
         try:
             lock.acquire()
             if self._inside:  # nobody else can be: the lock is ours
-                raise RuntimeError("entered twice: a callback ran inside the engine")
+                self._inside_already()
             self._inside = True
             self.now = now = Now(monotonic(), time_ns() // 1_000_000)
             return now
-        except BaseException:
-            if lock._is_owned():  # type: ignore[attr-defined]
+        except EnteredTwice:
+            lock.release()
+            raise
+        except BaseException:  # Ctrl-C
+            while lock._is_owned():  # type: ignore[attr-defined]
+                self._inside = False
                 lock.release()
             raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        dirty: list[Connection] = []
+        deliveries: list[Delivery] = []
+        left: Iterator[Delivery] | None = None
+        delivery: Delivery | None = None
         try:
+            if kind is not None and not issubclass(kind, Exception):
+                self._mend()
             while self._turn_ends:
                 calls, self._turn_ends = self._turn_ends, []
                 for call in calls:
                     call()
-        finally:
-            # Always swap: two threads that share one list would make the same deliveries.
+            # Always swap, and before the lock is released for the first time: two threads that share one list would
+            # make the same deliveries.
             deliveries, self._deliveries = self._deliveries, []
-            try:
-                if self._dirty:
-                    dirty, self._dirty = self._dirty, []
-                    self._write_all(dirty)
-            finally:
-                self._inside = False
-                self._lock.release()
-                if deliveries:
-                    self._make(deliveries)
+            if self._dirty:
+                dirty, self._dirty = self._dirty, []
+                while dirty:
+                    self._write(dirty[0])
+                    del dirty[0]
+            self._inside = False
+            self._lock.release()
+            if deliveries:
+                left = iter(deliveries)
+                for delivery in left:
+                    delivery[0](delivery[1])
+        except BaseException as failure:
+            again = [] if delivery is None or isinstance(failure, Exception) else [delivery]
+            self._leave_after(dirty, again, deliveries if left is None else left)
+            raise
 
-    def _make(self, deliveries: list[tuple[Callable[[Any], None], Any]]) -> None:
-        left = iter(deliveries)
-        try:
-            for call, argument in left:
-                call(argument)
-        finally:
-            rest = list(left)
-            if rest:  # one of them failed, or Ctrl-C came: the others still hold wake-ups
-                self._make(rest)
+    def _inside_already(self) -> None:
+        """We hold the lock and come in again: a bug, or Ctrl-C in the moment before leaving began.
 
-    def _write_all(self, dirty: list[Connection]) -> None:
-        left = iter(dirty)
-        try:
-            for connection in left:
-                self._write(connection)
-        finally:
-            for connection in left:  # Ctrl-C came: nobody else would write what we claimed
+        Only the main thread is interrupted so; there we leave for the one that could not. (If it was the bug after
+        all, the outer leaving finds that the entry is not its own any more.)
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise EnteredTwice("entered twice: a callback ran inside the engine")
+        self._lock.release()  # the lock counts, and this was the second time
+        self.__exit__(None, None, None)
+        self._lock.acquire()
+
+    def _mend(self) -> None:
+        """Ctrl-C came inside: perhaps between a change and the call that tells us of it, so look ourselves."""
+        for connection in self._reader.connections() if self._reader is not None else []:
+            if connection.link is not None and connection.link.outbox:
+                self.wants_write(connection.link)
+        self.arm(self.now.mono)
+
+    def _leave_after(self, dirty: list[Connection], again: list[Delivery], left: Iterable[Delivery]) -> None:
+        """Leaving was cut short by an error or Ctrl-C: others still wait for the lock and for what is to be delivered.
+
+        A delivery that Ctrl-C cut short is made again; repeating one does no harm.
+        """
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            deliveries, self._deliveries = self._deliveries, []
+            left = [*left, *deliveries]
+            dirty, self._dirty = [*dirty, *self._dirty], []
+            for connection in dirty:
                 self._hand(connection)
+            self._inside = False
+            self._lock.release()
+        for call, argument in [*again, *left]:
+            try:
+                call(argument)
+            except Exception:
+                logger.exception("a delivery failed")
 
     def _write(self, connection: Connection) -> None:
         """Write outside the lock, which is held on entry and on return; `writing` is ours.
@@ -140,19 +180,19 @@ class ThreadsDriver:
                     self._hand(connection)
                 return
             self._inside = False
-            self._lock.release()
             try:
+                self._lock.release()
                 rest = connection.write(out)
+                self._lock.acquire()
             except BaseException as error:  # Ctrl-C: how much went out is not known, the connection is of no use
                 connection.broken = error
+                if not self._lock._is_owned():  # type: ignore[attr-defined]
+                    self._lock.acquire()
                 raise
             finally:
-                self._lock.acquire()
                 self._inside = True
-                if connection.broken is not None:
-                    self._hand(connection)
             if connection.broken is not None:
-                return
+                break
             if rest:
                 connection.put_back(rest)
                 connection.blocked = True
@@ -215,7 +255,7 @@ class ThreadsDriver:
         self._deliveries.append((call, argument))
 
     def run_user(self, call: Callable[[Any], Any], argument: Any) -> None:
-        self._deliveries.append((self._users.run, (call, argument)))
+        self._deliveries.append((self._users.run, [(call, argument)]))
 
     # ---- what the face calls
 
@@ -229,7 +269,8 @@ class ThreadsDriver:
         if self._reader is not None and get_ident() == self._reader.ident:
             raise RuntimeError("a blocking call on the reader thread would wait for itself")
         if self._lock._is_owned():  # type: ignore[attr-defined]
-            raise RuntimeError("a blocking call inside the engine would wait for itself")
+            with self._lock:
+                self._inside_already()
         waiter = Waiter(self.deliver)
         with self._lock:  # slots complete inside entries only: between this look and `then` nothing happens
             if not slot.done:
@@ -265,31 +306,46 @@ class ThreadsDriver:
     def _borrow(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
         """Read for ourselves until the slot is done: one wake-up a request instead of two."""
         connection, reader = self._last, self._reader
-        if connection is None or reader is None or not reader.lends or not connection.reading.acquire(False):
+        if connection is None or reader is None or not reader.lends:
             return
         try:
-            if connection.link is None or connection.sock is None:
-                return
-            connection.borrowed = True
-            reader.watch(connection)
-            poll, bell = self._desk.prepare(connection.fd)
-            waiter.bell = bell
-            until = monotonic() + _BORROW_SECONDS
-            if deadline is not None and deadline < until:
-                until = deadline
-            while not slot.done and connection.link is not None and not waiter.woken:
-                left = until - monotonic()
-                if left <= 0:
-                    break
-                for fd, _ in poll.poll(left * 1000 + 1):
-                    if fd == bell.fd:
-                        bell.silence()
-                    else:
-                        reader.read(connection)
+            if connection.reading.acquire(False) and connection.link is not None and connection.sock is not None:
+                connection.borrowed = True
+                reader.watch(connection)
+                poll, waiter.bell = self._desk.prepare(connection.fd)
+                until = monotonic() + _BORROW_SECONDS
+                if deadline is not None and deadline < until:
+                    until = deadline
+                self._read_until(slot, waiter, connection, poll, until)
         finally:
             waiter.bell = None
-            connection.borrowed = False
-            reader.watch(connection)
+            if connection.reading._is_owned():  # type: ignore[attr-defined]
+                self._give_back(connection, reader)
+
+    def _read_until(self, slot: Slot[Any], waiter: Waiter, connection: Connection, poll: Any, until: float) -> None:
+        reader, bell = self._reader, waiter.bell
+        assert reader is not None
+        assert bell is not None
+        while not slot.done and connection.link is not None and not waiter.woken:
+            left = until - monotonic()
+            if left <= 0:
+                return
+            for fd, _ in poll.poll(left * 1000 + 1):
+                if fd == bell.fd:
+                    bell.silence()
+                else:
+                    reader.read(connection)
+
+    def _give_back(self, connection: Connection, reader: ReaderThread) -> None:
+        connection.borrowed = False
+        watched = connection.sock is None
+        try:
+            if not watched:
+                reader.watch(connection)
+            watched = True
+        finally:
+            if not watched:  # Ctrl-C: nobody would listen to it any more
+                connection.broken = KeyboardInterrupt("interrupted while reading was given back")
             connection.reading.release()
             if connection.closing or connection.broken is not None:
                 reader.hand(connection)
@@ -304,6 +360,7 @@ class ThreadsDriver:
         if self._reader is not None:
             self._reader.stop()
         self._users.close()
+        self._desk = Desk()
         fork.forget(self)
 
     def after_fork(self) -> None:

@@ -23,13 +23,11 @@ class Desk(threading.local):
         """The poll over the bell and this descriptor."""
         if self.bell is None:
             self.bell = Bell()
-            self.poll = select.poll()
-            self.poll.register(self.bell.fd, READ)
         if fd != self.fd:
-            if self.fd >= 0:
-                self.poll.unregister(self.fd)
-            self.poll.register(fd, READ)
-            self.fd = fd
+            poll = select.poll()
+            poll.register(self.bell.fd, READ)
+            poll.register(fd, READ)
+            self.poll, self.fd = poll, fd
         return self.poll, self.bell
 
 

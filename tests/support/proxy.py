@@ -1,0 +1,131 @@
+"""A TCP proxy that misbehaves on order: cuts, stalls, chops, refuses; between a client and any server."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+from mqclient.core.driver import Address
+
+
+class CuttingProxy:
+    """Forwards bytes until told otherwise. Orders hold for the connections there are and for those to come.
+
+    `piece`: forward at most so many bytes at once. `cut_after`: end each connection after so many bytes to the client.
+    `refuse`: end new connections at once. `stall()`: keep connections, forward nothing.
+    """
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port: int = self._listener.getsockname()[1]
+        self.piece: int | None = None
+        self.cut_after: int | None = None
+        self.refuse = False
+        self.accepted = 0
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    @property
+    def address(self) -> Address:
+        return Address("127.0.0.1", self.port, "proxy")
+
+    def __enter__(self) -> CuttingProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- orders
+
+    def cut(self, *, reset: bool = False) -> None:
+        """End all connections: with FIN to both sides, or with RST."""
+        with self._lock:
+            pairs = list(self._pairs)
+        for pair in pairs:
+            self._end(pair, reset=reset)
+
+    def stall(self) -> None:
+        """Keep the connections and forward nothing, as a peer does whose machine has gone."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        self._flowing.set()
+
+    def close(self) -> None:
+        self._closed = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._flowing.set()
+        self.cut()
+        for thread in self._threads:
+            thread.join(5)
+
+    # ---- the work
+
+    def _start(self, call: object, *arguments: object) -> None:
+        thread = threading.Thread(target=call, args=arguments, name="proxy", daemon=True)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            if self.refuse:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(self._target, timeout=5)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            for sock in (client, server):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            pair = (client, server)
+            with self._lock:
+                self._pairs.add(pair)
+            self._start(self._forward, pair, client, server)
+            self._start(self._forward, pair, server, client)
+
+    def _forward(self, pair: tuple[socket.socket, socket.socket], source: socket.socket, target: socket.socket) -> None:
+        to_client = target is pair[0]
+        forwarded = 0
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                self._flowing.wait()
+                if to_client and self.cut_after is not None:
+                    data = data[: max(0, self.cut_after - forwarded)]
+                step = self.piece or len(data) or 1
+                for start in range(0, len(data), step):
+                    target.sendall(data[start : start + step])
+                forwarded += len(data)
+                if to_client and self.cut_after is not None and forwarded >= self.cut_after:
+                    break
+        self._end(pair)
+
+    def _end(self, pair: tuple[socket.socket, socket.socket], *, reset: bool = False) -> None:
+        with self._lock:
+            if pair not in self._pairs:
+                return
+            self._pairs.discard(pair)
+        for sock in pair:
+            with suppress(OSError):
+                if reset:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    sock.shutdown(socket.SHUT_RD)  # says nothing to the peer, but ends the recv that holds the socket
+                else:
+                    sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
