@@ -11,13 +11,15 @@ After each entry of a client's driver the permits of all its consumers are check
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from types import TracebackType
 from typing import Any, TypeVar
 
+from mqclient import _schema
 from mqclient.broker.broker import House
 from mqclient.broker.control import Alarm, Clock, Control
 from mqclient.broker.pulsar.door import PulsarDoor
-from mqclient.broker.pulsar.session import Session
+from mqclient.broker.pulsar.session import NAMES, Session
 from mqclient.broker.pulsar.subscription import Consumer as BrokerConsumer
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
@@ -29,6 +31,10 @@ from tests.support.fake_driver import FakeDriver, Wire, World
 
 T = TypeVar("T")
 ADDRESS = ("broker", 6650)
+
+
+def command_class(number: int) -> Any:
+    return _schema.command(number)
 
 
 class VirtualClock(Clock):
@@ -187,3 +193,95 @@ class PulsarWorld:
         check(consumer)
         there = self.at_broker(consumer)
         assert consumer.permits.diagnose()["at_broker"] == there.permits + there.aside
+
+
+class RawClient:
+    """A client that says what a test tells it, frame by frame, and keeps what the broker answers."""
+
+    def __init__(self, world: PulsarWorld, *, connect: bool = True) -> None:
+        self.world = world
+        self.codec = world.impl.pulsar
+        self.events: list[Any] = []
+        self.open = True
+        self._reader = self.codec.FrameReader()
+        self._request_ids = count(1)
+        self.session = Session(world.door)
+        pipe: Any = self
+        self.session._adopt(pipe)
+        if connect:
+            self.tell("CONNECT", client_version="raw", protocol_version=21)
+            self.events.clear()
+
+    # ---- as the session's transport
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """There is no limit in memory."""
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "raw", id(self)
+
+    def writelines(self, frames: Iterable[bytes]) -> None:
+        for event in self._reader.feed(b"".join(frames)):
+            cold = len(event) == 2 and isinstance(event[1], bytes)
+            self.events.append((NAMES[event[0]], _schema.read_command(*event)) if cold else event)
+
+    def close(self) -> None:
+        self.open = False
+
+    abort = close
+
+    # ---- as a client
+
+    def write(self, data: bytes) -> None:
+        self.session.data_received(data)
+        self.world.world.run()
+
+    def tell(self, kind: str, **fields: Any) -> list[Any]:
+        """Send a command; what came since the last one."""
+        self.events.clear()
+        number = next(number for number, name in NAMES.items() if name == kind)
+        self.write(self.codec.encode_command(number, command_class(number)(**fields).SerializeToString()))
+        return self.events
+
+    def ask(self, kind: str, **fields: Any) -> Any:
+        """Send a command with a request id; the one reply, or None."""
+        request_id = next(self._request_ids)
+        for name, reply in list(self.tell(kind, request_id=request_id, **fields)):
+            if getattr(reply, "request_id", None) == request_id:
+                return (name, reply)
+        return None
+
+    def subscribe(self, consumer_id: int = 0, **fields: Any) -> Any:
+        given = {"topic": "t", "subscription": "s", "subType": 0, "initialPosition": 1, "consumer_name": str(id(self))}
+        return self.ask("SUBSCRIBE", consumer_id=consumer_id, **{**given, **fields})
+
+    def flow(self, permits: int, consumer_id: int = 0) -> list[Any]:
+        """FLOW; the entries that came."""
+        self.events.clear()
+        self.write(self.codec.encode_flow(consumer_id, permits))
+        return self.entries()
+
+    def entries(self) -> list[Any]:
+        return [event[1] for event in self.events if event[0] == self.codec.MESSAGE]
+
+    def produce(self, *entries: list[bytes], topic: str = "t") -> None:
+        """One producer, one entry for each list of bodies; a single body is an entry without batch framing."""
+        producer_id = next(self._request_ids)
+        self.ask("PRODUCER", topic=topic, producer_id=producer_id)
+        for number, bodies in enumerate(entries):
+            builder = self.codec.BatchBuilder()
+            for body in bodies:
+                builder.add(body)
+            payload, size = (bodies[0], 0) if len(bodies) == 1 else builder.seal()
+            metadata = self.codec.encode_metadata("raw", number, self.world.world.wall_ms, num_messages=size)
+            self.write(self.codec.encode_send(producer_id, number, metadata, payload, num_messages=size))
+
+    @property
+    def consumer(self) -> BrokerConsumer:
+        place = self.session.consumers[0].consumer
+        assert place is not None
+        return place
+
+    def lose(self) -> None:
+        self.session.connection_lost(None)
+        self.world.world.run()

@@ -51,6 +51,7 @@ class Session(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._last_read = 0.0
+        self._reads = 0
         self._pinged = 0.0
         self._alarm: Alarm | None = None
 
@@ -70,6 +71,7 @@ class Session(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._last_read = self.house.clock.mono()
+        self._reads += 1
         for event in self._reader.feed(data):
             if self.closed:
                 return
@@ -134,13 +136,13 @@ class Session(asyncio.Protocol):
 
     def alive(self, answer: Callable[[bool], None]) -> None:
         """Ask the client whether it is there; a newcomer wants the place of something that lives here."""
-        asked = self.house.clock.mono()
+        asked, reads = self.house.clock.mono(), self._reads
         self.write(self.impl.pulsar.PING_FRAME)
         step = LIVENESS / 50
 
         def look() -> None:
             now = self.house.clock.mono()
-            if self.closed or self._last_read > asked:
+            if self.closed or self._reads > reads:
                 answer(not self.closed)
             elif now - asked >= LIVENESS:
                 self.close("no answer to PING while another waits for its place")

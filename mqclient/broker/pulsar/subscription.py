@@ -228,6 +228,8 @@ class Subscription:
         owner = next((consumer for consumer in self.consumers if entry in consumer.pending), None)
         if owner is not None and acked:
             owner.settle(entry, acked)
+        if self.kind == SubType.Key_Shared:
+            self.poke()  # others of its key may have waited for it
 
     def ack_up_to(self, entry: int, remaining: int | None) -> None:
         if remaining is None:

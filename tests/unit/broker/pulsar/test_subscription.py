@@ -1,0 +1,208 @@
+"""The broker's half of the account of permits, and who gets what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.broker.pulsar.subscription import Replay
+from tests.support.pulsar_world import PulsarWorld, RawClient
+
+SHARED, FAILOVER, KEY_SHARED = 1, 2, 3
+
+
+@pytest.fixture
+def world(codec: Any) -> PulsarWorld:
+    return PulsarWorld(codec, maxUnackedMessagesPerConsumer=10)
+
+
+@pytest.fixture
+def raw(world: PulsarWorld) -> RawClient:
+    return RawClient(world)
+
+
+def ids(entries: list[Any]) -> list[int]:
+    return [entry.entry for entry in entries]
+
+
+def ack(raw: RawClient, *given: Any, **options: Any) -> None:
+    ledger = raw.session.topics.make("t").ledger
+    acked = [(ledger, *(one if isinstance(one, tuple) else (one,))) for one in given]
+    raw.events.clear()
+    raw.write(raw.codec.encode_ack(0, acked, **options))
+
+
+def test_a_permit_is_a_message_and_an_entry_is_not_split(raw: RawClient) -> None:
+    raw.produce([b"x"] * 5, [b"x"] * 5, [b"x"])
+    raw.subscribe()
+    assert ids(raw.flow(1)) == [0]
+    assert raw.consumer.permits == -4
+    assert ids(raw.flow(4)) == []
+    assert ids(raw.flow(1)) == [1]
+    assert ids(raw.flow(4)) == []
+    assert ids(raw.flow(1)) == [2]
+    assert raw.consumer.permits == 0
+
+
+def test_what_is_acknowledged_of_a_batch_is_not_charged(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"x"] * 5)
+    raw.subscribe(subType=SHARED)
+    raw.flow(10)
+    ack(raw, (0, (0b10010,)))
+    assert (raw.consumer.unacked, raw.consumer.permits) == (2, 5)
+    other = RawClient(world)
+    other.subscribe(subType=SHARED)
+    raw.lose()
+    [entry] = other.flow(10)
+    assert (entry.ack_set, entry.charged, other.consumer.permits, other.consumer.unacked) == ((0b10010,), 2, 8, 2)
+
+
+def test_flow_while_blocked_is_set_aside(raw: RawClient) -> None:
+    raw.produce(*[[b"x"]] * 40)
+    raw.subscribe(subType=SHARED)
+    assert len(raw.flow(30)) == 10
+    consumer = raw.consumer
+    assert (consumer.blocked, consumer.permits, consumer.unacked) == (True, 20, 10)
+    assert raw.flow(7) == []
+    assert (consumer.permits, consumer.aside) == (20, 7)
+    ack(raw, 0, 1, 2, 3)
+    assert (consumer.blocked, raw.entries()) == (True, [])
+    ack(raw, 4)
+    assert len(raw.entries()) == 5
+    assert (consumer.permits, consumer.aside, consumer.unacked, consumer.blocked) == (22, 0, 10, True)
+
+
+def test_redelivery_unblocks_and_counts(raw: RawClient) -> None:
+    raw.produce(*[[b"x"]] * 12)
+    raw.subscribe(subType=SHARED)
+    raw.flow(100)
+    raw.flow(5)
+    ledger = raw.session.topics.make("t").ledger
+    raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=0, message_ids=[{"ledgerId": ledger, "entryId": 3}])
+    assert [(entry.entry, entry.redelivery_count) for entry in raw.entries()] == [(3, 1)]
+    raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=0)
+    counts = {entry.entry: entry.redelivery_count for entry in raw.entries()}
+    assert counts == {entry: 2 if entry == 3 else 1 for entry in range(10)}
+    assert raw.consumer.permits + raw.consumer.aside == 105 - 10 - 1 - 10
+
+
+def test_an_active_consumer_that_asks_again_gets_what_is_not_acknowledged(raw: RawClient) -> None:
+    raw.produce(*[[b"x"]] * 4)
+    raw.subscribe(consumer_epoch=0)
+    raw.flow(100)
+    ack(raw, 1)
+    raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=0, consumer_epoch=3)
+    assert [(entry.entry, entry.redelivery_count, entry.consumer_epoch) for entry in raw.entries()] == [
+        (0, 0, 3),
+        (2, 0, 3),
+        (3, 0, 3),
+    ]
+
+
+def test_shared_is_in_turn_by_priority(world: PulsarWorld, raw: RawClient) -> None:
+    low = RawClient(world)
+    low.subscribe(subType=SHARED, priority_level=1)
+    raw.subscribe(subType=SHARED)
+    second = RawClient(world)
+    second.subscribe(subType=SHARED)
+    low.flow(100)
+    raw.flow(5)
+    second.flow(5)
+    raw.produce(*[[b"x"]] * 13)
+    assert [len(client.entries()) for client in (second, low)] == [5, 3]
+    assert raw.consumer.delivered == 5
+
+
+def test_an_acknowledgement_by_another_relieves_the_owner(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"x"], [b"x"])
+    raw.subscribe(subType=SHARED)
+    raw.flow(5)
+    other = RawClient(world)
+    other.subscribe(subType=SHARED)
+    ack(other, 0)
+    assert (raw.consumer.unacked, list(raw.consumer.pending)) == (1, [1])
+
+
+def test_cumulative(raw: RawClient) -> None:
+    raw.produce([b"x"] * 4, [b"x"] * 4, [b"x"])
+    raw.subscribe()
+    raw.flow(100)
+    ack(raw, (1, (0b1100,)), cumulative=True)
+    cursor = raw.consumer.subscription.cursor
+    assert (cursor.mark, cursor.remaining(1, 4), raw.consumer.subscription.backlog) == (0, 0b1100, 2)
+    ack(raw, 1, cumulative=True)
+    assert (cursor.mark, raw.consumer.subscription.backlog) == (1, 1)
+
+
+def test_failover_goes_by_priority_and_name(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"0"], [b"1"])
+    raw.subscribe(subType=FAILOVER, consumer_name="m")
+    raw.flow(10)
+    first = RawClient(world)
+    first.subscribe(subType=FAILOVER, consumer_name="a")
+    told = [(name, told.is_active) for name, told in raw.events[-1:]]
+    assert told == [("ACTIVE_CONSUMER_CHANGE", False)]
+    assert ids(first.flow(10)) == [0, 1]  # what is not acknowledged, again
+    later = RawClient(world)
+    later.subscribe(subType=FAILOVER, consumer_name="z")
+    assert [told.is_active for name, told in later.events if name == "ACTIVE_CONSUMER_CHANGE"] == [False]
+    urgent = RawClient(world)
+    urgent.subscribe(subType=FAILOVER, consumer_name="x", priority_level=-1)
+    assert [told.is_active for name, told in urgent.events if name == "ACTIVE_CONSUMER_CHANGE"] == [True]
+    urgent.lose()
+    first.lose()
+    assert raw.consumer.subscription.active is raw.consumer
+
+
+def test_a_key_waits_while_its_former_owner_has_some_of_it(world: PulsarWorld) -> None:
+    one, two = RawClient(world), RawClient(world)
+    one.subscribe(subType=KEY_SHARED, consumer_name="a")
+    keyed(one, "k", 2)
+    assert ids(one.flow(1)) == [0]
+    two.subscribe(subType=KEY_SHARED, consumer_name="b")
+    two.flow(100)
+    one.flow(100)
+    owners = [client for client in (one, two) if len(client.consumer.pending) > (client is one)]
+    assert owners == [one] or owners == []  # never the other one before entry 0 is acknowledged
+    assert 1 not in two.consumer.pending
+    ack(one, 0)
+    world.world.run()
+    assert 1 in (*one.consumer.pending, *two.consumer.pending)
+
+
+def keyed(raw: RawClient, key: str, count: int, b64: bool = False) -> None:
+    raw.ask("PRODUCER", topic="t", producer_id=900)
+    for number in range(count):
+        metadata = raw.codec.encode_metadata("raw", number, 1, partition_key=key, key_b64=b64 or None)
+        raw.write(raw.codec.encode_send(900, number, metadata, b"x"))
+
+
+def test_keys_given_as_bytes_are_hashed_as_bytes(world: PulsarWorld, raw: RawClient) -> None:
+    raw.subscribe(subType=KEY_SHARED)
+    keyed(raw, "k", 1)
+    keyed(raw, "aw==", 1, b64=True)
+    raw.flow(10)
+    subscription = raw.consumer.subscription
+    assert subscription._key_hash(0) == subscription._key_hash(1)
+
+
+def test_what_comes_again_comes_in_order_once() -> None:
+    replay = Replay()
+    replay.add([5, 3, 5, 4])
+    replay.discard(4)
+    assert [replay.pop(), replay.pop(), replay.pop()] == [3, 5, None]
+    replay.add([1])
+    replay.clear()
+    assert replay.pop() is None
+
+
+def test_a_slow_reader_of_bytes_gets_nothing_more(raw: RawClient) -> None:
+    raw.subscribe()
+    raw.flow(100)
+    raw.session.pause_writing()
+    raw.produce([b"0"], [b"1"])
+    assert raw.consumer.delivered == 0
+    raw.session.resume_writing()
+    raw.world.world.run()
+    assert raw.consumer.delivered == 2
