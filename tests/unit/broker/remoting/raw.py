@@ -24,14 +24,17 @@ class Raw:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
-    def tell(self, code: int, body: bytes = b"", *, flag: int = 0, serialize: int = 0, **fields: Any) -> int:
+    def tell(self, code: int, body: bytes = b"", *, oneway: bool = False, serialize: int = 0, **fields: Any) -> int:
         """Send a request; its opaque."""
         self._opaque += 1
         texts = {name: str(value) for name, value in fields.items()}
         frame = self.codec.encode_frame(
-            int(code), self._opaque, flag=flag, fields=texts, body=body, serialize=serialize
+            int(code), self._opaque, flag=2 * oneway, fields=texts, body=body, serialize=serialize
         )
         self._socket.sendall(frame)
         return self._opaque

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from mqclient.broker import EmbeddedBroker
 from mqclient.rocketmq.codes import Request, Response
+from tests.unit.broker.remoting.conftest import Connect
 from tests.unit.broker.remoting.raw import Raw, pull_fields
 
 NO_BIT: dict[str, Any] = {"sysFlag": 0, "subscription": ""}
-
-
-@pytest.fixture(name="broker", scope="module")
-def broker_fixture(codec: Any) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker:
-        yield broker
-
-
-@pytest.fixture(name="raw")
-def raw_fixture(codec: Any, broker: EmbeddedBroker) -> Iterator[Raw]:
-    with Raw(codec.remoting, broker.addresses()["broker-a"]) as raw:
-        yield raw
 
 
 def test_a_message_sent_is_pulled(raw: Raw) -> None:
@@ -146,3 +134,78 @@ def test_a_held_pull_ends_with_its_suspension(raw: Raw, broker: EmbeddedBroker) 
 def test_an_unknown_code_gets_the_protocols_own_answer(raw: Raw) -> None:
     answer = raw.ask(9999)
     assert (answer.code, answer.remark) == (3, " request type 9999 not supported")
+
+
+def test_an_answer_holds_no_more_than_was_asked(raw: Raw) -> None:
+    raw.create_topic("limits", 1)
+    for number in range(10):
+        raw.send("limits", b"%d" % number)
+    answer = raw.pull("g", "limits", 2, maxMsgNums=3)
+    assert [message.offset for message in raw.codec.decode_messages(answer.body)] == [2, 3, 4]
+    assert (answer.field("minOffset"), answer.field("maxOffset")) == ("0", "10")
+
+
+def test_what_may_not_be_read_says_why(raw: Raw, broker: EmbeddedBroker) -> None:
+    state = broker._doors[0].services[0].broker  # type: ignore[attr-defined]
+    raw.create_topic("secret", 1)
+    raw.heartbeat("me@1", "listeners", {"secret": 1}, model="BROADCASTING")
+    state.topics["secret"].perm = 2
+    assert raw.pull("g", "secret", 0).field("forbiddenType") == "3"
+    state.topics["secret"].perm = 6
+    state.group("listeners").broadcast_enable = False
+    answer = raw.pull("listeners", "secret", 0, **NO_BIT)
+    assert (answer.code, answer.field("forbiddenType")) == (16, "4")
+    state.group("g").consume_enable = False
+    assert raw.pull("g", "secret", 0).field("forbiddenType") == "2"
+    state.group("g").consume_enable = True
+    raw.ask(Request.UPDATE_BROKER_CONFIG, b"brokerPermission=2")
+    assert raw.pull("g", "secret", 0).field("forbiddenType") == "1"
+    raw.ask(Request.UPDATE_BROKER_CONFIG, b"brokerPermission=6")
+
+
+def test_filters_it_does_not_know_and_expressions_without_a_tag(raw: Raw) -> None:
+    raw.create_topic("filters", 1)
+    sql = raw.pull("g", "filters", 0, subscription="a > 1", expressionType="SQL92")
+    assert (sql.code, sql.remark) == (1, "The broker does not support consumer to filter message by SQL92")
+    assert raw.pull("g", "filters", 0, subscription=" || ").code == 23
+
+
+def test_a_registered_tag_filter_is_used(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("registered", 1)
+    raw.heartbeat("me@1", "picky", {"registered": 1})
+    group = broker._doors[0].services[0].members.consumers["picky"]  # type: ignore[attr-defined]
+    group.subscriptions["registered"] |= {"subString": "b", "codeSet": [ord("b")]}
+    for tag in ("a", "b"):
+        raw.send("registered", tag.encode(), TAGS=tag)
+    answer = raw.pull("picky", "registered", 0, **NO_BIT, subVersion=1)
+    assert [message.body for message in raw.codec.decode_messages(answer.body)] == [b"b"]
+
+
+def test_a_pull_commits_what_it_brings_along_even_when_nothing_is_found(raw: Raw) -> None:
+    raw.create_topic("commits", 1)
+    raw.send("commits", b"x")
+    raw.pull("committers", "commits", 1, sysFlag=5, commitOffset=1)
+    stored = raw.ask(Request.QUERY_CONSUMER_OFFSET, consumerGroup="committers", topic="commits", queueId=0)
+    assert stored.field("offset") == "1"
+
+
+def test_a_held_pull_whose_connection_is_gone_is_forgotten(raw: Raw, connect: Connect, broker: EmbeddedBroker) -> None:
+    raw.create_topic("ghost", 1)
+    other = connect()
+    other.tell(Request.PULL_MESSAGE, **pull_fields("g", "ghost", 0, sysFlag=6, suspendTimeoutMillis=60000))
+    other.ask(Request.GET_MAX_OFFSET, topic="ghost", queueId=0)
+    other.close()
+    raw.send("ghost", b"boo")
+    assert raw.pull("g", "ghost", 0).code == 0
+
+
+def test_a_held_pull_is_looked_at_again_when_it_wakes(raw: Raw, connect: Connect, broker: EmbeddedBroker) -> None:
+    raw.create_topic("gone", 1)
+    raw.heartbeat("me@1", "leavers", {"gone": 1})
+    other = connect()
+    fields = pull_fields("leavers", "gone", 0, **NO_BIT | {"sysFlag": 2}, subVersion=1, suspendTimeoutMillis=60000)
+    opaque = other.tell(Request.PULL_MESSAGE, **fields)
+    other.ask(Request.GET_MAX_OFFSET, topic="gone", queueId=0)
+    raw.ask(Request.UNREGISTER_CLIENT, clientID="me@1", consumerGroup="leavers")
+    raw.send("gone", b"x")
+    assert other.answer(opaque).code == 24

@@ -13,7 +13,7 @@ from mqclient.errors import RemoteError
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
-from tests.unit.rocketmq.cluster import Push, VirtualClient, VirtualCluster
+from tests.unit.rocketmq.remoting.cluster import Push, VirtualClient, VirtualCluster
 
 TOPIC = "broadcast-test-topic"
 

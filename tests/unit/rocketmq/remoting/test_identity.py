@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.rocketmq.remoting.identity import Identity
-from tests.unit.rocketmq.cluster import VirtualCluster
+from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 
 def test_ids_of_one_host_pid_and_time_differ() -> None:

@@ -10,7 +10,7 @@ import pytest
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Response
 from mqclient.rocketmq.remoting.subscription import Subscriptions, parse_tags
-from tests.unit.rocketmq.cluster import VirtualCluster
+from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 LINE = (
     "consumer:billing execute the pull request, code:25, message:the consumer's subscription not latest, "

@@ -10,7 +10,7 @@ from mqclient.errors import ClosedError, DeadlineError, LinkError
 from mqclient.rocketmq.codes import BrokerError
 from mqclient.rocketmq.model import Message
 from mqclient.rocketmq.remoting.producer import ProducerEngine
-from tests.unit.rocketmq.cluster import VirtualCluster
+from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 
 @pytest.fixture(name="cluster")

@@ -1,0 +1,49 @@
+"""What the name server tells: routes in both dialects, the cluster, the topics."""
+
+from __future__ import annotations
+
+from mqclient.broker import EmbeddedBroker
+from mqclient.rocketmq.codes import Request
+from tests.unit.broker.remoting.raw import Raw, body_of
+
+SETTINGS = {"brokers": 2}
+
+
+def test_a_route_names_brokers_and_queues(raw: Raw, names: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("orders", 3)  # on broker-a alone
+    route = body_of(names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="orders"))
+    (data,) = route["brokerDatas"]
+    assert (data["brokerName"], data["brokerAddrs"]) == ("broker-a", {"0": broker.addresses()["broker-a"]})
+    (queues,) = route["queueDatas"]
+    assert (queues["brokerName"], queues["readQueueNums"], queues["writeQueueNums"]) == ("broker-a", 3, 3)
+
+
+def test_the_template_is_on_every_broker(names: Raw) -> None:
+    route = body_of(names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="TBW102"))
+    assert [data["brokerName"] for data in route["brokerDatas"]] == ["broker-a", "broker-b"]
+    assert {data["perm"] for data in route["queueDatas"]} == {7}
+
+
+def test_old_clients_get_bare_numbers_as_keys(names: Raw) -> None:
+    old = names.codec.encode_frame(105, 77, fields={"topic": "TBW102"}, version=399)
+    names._socket.sendall(old)
+    assert b"{0:" in names.answer(77).body
+    strict = names.codec.encode_frame(
+        105, 78, fields={"topic": "TBW102", "acceptStandardJsonOnly": "true"}, version=399
+    )
+    names._socket.sendall(strict)
+    assert b'{"0":' in names.answer(78).body
+
+
+def test_no_route(names: Raw) -> None:
+    answer = names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="nowhere")
+    assert answer.code == 17
+    assert answer.remark.startswith("No topic route info in name server for the topic: nowhere")
+
+
+def test_the_cluster_and_its_topics(raw: Raw, names: Raw) -> None:
+    raw.create_topic("listed")
+    info = body_of(names.ask(Request.GET_BROKER_CLUSTER_INFO))
+    assert info["clusterAddrTable"] == {"DefaultCluster": ["broker-a", "broker-b"]}
+    assert set(info["brokerAddrTable"]) == {"broker-a", "broker-b"}
+    assert "listed" in body_of(names.ask(Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))["topicList"]

@@ -1,0 +1,101 @@
+"""Sending to the embedded broker: every form, and every reason to refuse (brokers/rocketmq-observed.md, part 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+from mqclient.rocketmq.codes import Request
+from tests.unit.broker.remoting.raw import Raw, body_of
+
+BASE: dict[str, Any] = {"a": "p", "b": "t", "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1, "h": 0}
+
+
+def test_the_long_names_mean_the_same(raw: Raw) -> None:
+    fields: dict[str, Any] = {
+        "producerGroup": "p",
+        "topic": "long",
+        "defaultTopic": "TBW102",
+        "defaultTopicQueueNums": 3,
+        "queueId": 1,
+        "sysFlag": 0,
+        "bornTimestamp": 7,
+        "flag": 9,
+        "reconsumeTimes": 2,
+    }
+    sent = raw.ask(Request.SEND_MESSAGE, b"x", **fields)
+    assert (sent.code, sent.field("queueId")) == (0, "1")
+    (message,) = raw.codec.decode_messages(raw.pull("g", "long", 0, queue=1).body)
+    assert (message.flag, message.born_at, message.attempts) == (9, 7, 2)
+
+
+def test_a_new_topic_has_as_many_queues_as_the_producer_wants(raw: Raw, names: Raw) -> None:
+    raw.send("fresh", b"x")
+    route = body_of(names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="fresh"))
+    assert route["queueDatas"][0]["writeQueueNums"] == 4
+    assert route["queueDatas"][0]["perm"] == 6
+
+
+def test_a_batch_is_stored_message_by_message(raw: Raw) -> None:
+    builder = raw.codec.BatchBuilder()
+    for number in range(3):
+        builder.add(b"%d" % number, raw.codec.encode_properties({"TAGS": f"t{number}"}), number)
+    sent = raw.ask(Request.SEND_BATCH_MESSAGE, builder.seal(), **BASE | {"b": "batch", "m": "true", "i": ""})
+    assert (sent.code, sent.field("queueOffset")) == (0, "0")
+    assert len(sent.field("msgId").split(",")) == 3
+    messages = raw.codec.decode_messages(raw.pull("g", "batch", 0).body)
+    assert [(m.body, m.tag, m.flag, m.offset) for m in messages] == [
+        (b"0", "t0", 0, 0),
+        (b"1", "t1", 1, 1),
+        (b"2", "t2", 2, 2),
+    ]
+
+
+def test_a_negative_queue_is_the_brokers_choice(raw: Raw) -> None:
+    raw.create_topic("any", 4)
+    queues = {raw.send("any", b"x", queue=-1).field("queueId") for _ in range(50)}
+    assert queues == {"0", "1", "2", "3"}
+
+
+@pytest.mark.parametrize(
+    ("change", "body", "code"),
+    [
+        ({"e": 99}, b"x", 29),
+        ({"b": "bad topic!"}, b"x", 29),
+        ({"b": " "}, b"x", 29),
+        ({"b": "n" * 128}, b"x", 29),
+        ({"b": "SCHEDULE_TOPIC_XXXX"}, b"x", 16),
+        ({"b": "%RETRY%unknown"}, b"x", 26),
+        ({"b": "nowhere", "c": "no-model"}, b"x", 17),
+        ({}, b"", 1),
+        ({}, b"x" * (4 * 1024 * 1024 + 1), 13),
+        ({"i": "k\1" + "v" * 32767 + "\2"}, b"x", 13),
+        ({"m": "true"}, b"", 1),
+        ({"b": "%RETRY%unknown", "m": "true"}, b"x", 13),
+        ({"m": "true"}, b"no batch at all", 1),
+    ],
+)
+def test_refused(raw: Raw, change: dict[str, object], body: bytes, code: int) -> None:
+    answer = raw.ask(Request.SEND_MESSAGE_V2, body, **BASE | change)
+    assert answer.code == code, answer.remark
+
+
+def test_a_topic_that_may_not_be_written_to(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("sealed")
+    broker._doors[0].services[0].broker.topics["sealed"].perm = 4  # type: ignore[attr-defined]
+    assert raw.send("sealed", b"x").code == 16
+
+
+def test_a_oneway_send_is_stored_and_not_answered(raw: Raw) -> None:
+    raw.create_topic("oneway", 1)
+    raw.tell(Request.SEND_MESSAGE_V2, b"x", oneway=True, **BASE | {"b": "oneway"})
+    assert raw.ask(Request.GET_MAX_OFFSET, topic="oneway", queueId=0).field("offset") == "1"
+
+
+def test_a_missing_field_and_one_that_is_no_number(raw: Raw) -> None:
+    fields: dict[str, Any] = {name: value for name, value in BASE.items() if name != "b"}
+    assert raw.ask(Request.SEND_MESSAGE_V2, b"x", **fields).code == 1
+    answer = raw.ask(Request.SEND_MESSAGE_V2, b"x", **BASE | {"e": "seven"})
+    assert (answer.code, answer.remark) == (1, 'For input string: "seven"')

@@ -1,0 +1,86 @@
+"""Connections: bad bytes, faults, requests that nobody knows, pushes to who is gone."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+from mqclient.broker.remoting.server import kind_of
+from mqclient.rocketmq.codes import Request
+from tests.unit.broker.remoting.conftest import Connect
+from tests.unit.broker.remoting.raw import Raw
+
+ASK: dict[str, Any] = {"topic": "TBW102", "queueId": 0}
+
+
+def test_bad_bytes_close_the_connection_and_others_are_served(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = connect(), connect()
+    with caplog.at_level(logging.WARNING, "mqclient.broker"):
+        bad._socket.sendall(b"\xff" * 64)
+        with pytest.raises((EOFError, ConnectionError)):
+            bad.answer(1)
+    assert good.ask(Request.GET_MAX_OFFSET, **ASK).code == 0
+    assert sum("closed after bad bytes" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_scripted_faults(connect: Connect, broker: EmbeddedBroker) -> None:
+    raw, control = connect(), broker.control
+    control.answer("GET_MAX_OFFSET", 2, "[TIMEOUT_CLEAN_QUEUE]")
+    busy = raw.ask(Request.GET_MAX_OFFSET, **ASK)
+    assert (busy.code, busy.remark) == (2, "[TIMEOUT_CLEAN_QUEUE]")
+    control.drop("GET_MAX_OFFSET")
+    with pytest.raises(TimeoutError):
+        raw.answer(raw.tell(Request.GET_MAX_OFFSET, **ASK), 0.1)
+    control.delay("GET_MAX_OFFSET", 60)
+    opaque = raw.tell(Request.GET_MAX_OFFSET, **ASK)
+    with pytest.raises(TimeoutError):
+        raw.answer(opaque, 0.1)
+    control.move_clock(61)
+    assert raw.answer(opaque).code == 0
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_cut_before_or_after_the_work_is_done(connect: Connect, broker: EmbeddedBroker, after: bool) -> None:
+    topic = f"cut-{after}"
+    broker.control.cut("SEND_MESSAGE_V2", after=after)
+    with pytest.raises((EOFError, ConnectionError)):
+        connect().send(topic, b"x")
+    stored = connect().ask(Request.GET_MAX_OFFSET, topic=topic, queueId=0).field("offset")
+    assert stored == ("1" if after else "0")
+
+
+def test_a_handler_that_fails_answers_and_says_so(
+    connect: Connect, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw = connect()
+    broken = raw.ask(Request.LOCK_BATCH_MQ, b"{}")
+    assert (broken.code, broken.remark) == (1, "KeyError: 'consumerGroup'")
+    assert any("LOCK_BATCH_MQ failed" in record.getMessage() for record in caplog.records)
+    garbage = raw.ask(Request.LOCK_BATCH_MQ, b"{{{")
+    assert garbage.code == 1
+    assert "no JSON" in garbage.remark
+
+
+def test_a_oneway_request_is_never_answered(raw: Raw) -> None:
+    opaque = raw.tell(9999, oneway=True)
+    with pytest.raises(TimeoutError):
+        raw.answer(opaque, 0.1)
+
+
+def test_answers_to_nothing_are_passed_over(raw: Raw) -> None:
+    raw._socket.sendall(raw.codec.encode_frame(0, 12345, flag=1))
+    assert raw.ask(Request.GET_MAX_OFFSET, **ASK).code == 0
+
+
+def test_many_requests_in_one_write_are_all_answered(raw: Raw) -> None:
+    opaques = [raw.tell(Request.GET_MAX_OFFSET, **ASK) for _ in range(100)]
+    assert [raw.answer(opaque).code for opaque in reversed(opaques)] == [0] * 100
+
+
+def test_kinds() -> None:
+    assert [kind_of(11), kind_of(9999)] == ["PULL_MESSAGE", "9999"]

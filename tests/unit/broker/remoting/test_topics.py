@@ -1,0 +1,36 @@
+"""Topics are made and changed; options are read and set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.rocketmq.codes import Request
+from tests.unit.broker.remoting.raw import Raw, body_of
+
+
+def test_making_a_topic_twice_changes_it(raw: Raw, names: Raw) -> None:
+    raw.create_topic("grows", 2)
+    raw.create_topic("grows", 5)
+    route = body_of(names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="grows"))
+    assert route["queueDatas"][0]["readQueueNums"] == 5
+
+
+@pytest.mark.parametrize("name", ["", "bad name!", "x" * 128, "TBW102"])
+def test_names_that_are_not_taken(raw: Raw, name: str) -> None:
+    fields: dict[str, Any] = {"topic": name, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6}
+    assert raw.ask(Request.UPDATE_AND_CREATE_TOPIC, **fields).code in (1, 29)
+
+
+def test_options_are_in_force_at_once_and_shown(raw: Raw) -> None:
+    text = b"# a comment\nuseServerSideResetOffset=false\nnonsense\n"
+    assert raw.ask(Request.UPDATE_BROKER_CONFIG, text).code == 0
+    answer = raw.ask(Request.GET_BROKER_CONFIG)
+    lines = dict(line.split("=", 1) for line in answer.body.decode().splitlines())
+    assert (lines["useServerSideResetOffset"], lines["brokerName"]) == ("false", "broker-a")
+    assert answer.field("version")
+
+
+def test_some_options_are_not_to_be_touched(raw: Raw) -> None:
+    assert raw.ask(Request.UPDATE_BROKER_CONFIG, b"rocketmqHome=/\n").code == 16

@@ -1,0 +1,75 @@
+"""Faults happen as often as asked, to whom asked; the clock moves what waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+from mqclient.broker.control import Clock, Control
+
+
+def test_faults_come_in_order_and_end() -> None:
+    control = Control(Clock())
+    control.answer("PULL", 7, "no")
+    control.drop("PULL", times=2)
+    found = [control.fault("PULL", "a:1") for _ in range(4)]
+    assert [fault and fault.action for fault in found] == ["answer", "drop", "drop", None]
+    assert control.count("PULL") == 4
+    assert control.count("SEND") == 0
+
+
+def test_some_are_let_through_first_and_others_are_not_meant() -> None:
+    control = Control(Clock())
+    control.delay("PULL", 1.0, skip=1, peer="a:1")
+    assert control.fault("PULL", "b:2") is None
+    assert control.fault("PULL", "a:1") is None
+    fault = control.fault("PULL", "a:1")
+    assert fault is not None
+    assert (fault.action, fault.seconds) == ("delay", 1.0)
+
+
+def test_clear_ends_all() -> None:
+    control = Control(Clock())
+    control.cut("PULL", times=9)
+    control.cut("PULL", after=True)
+    control.clear()
+    assert control.fault("PULL", "") is None
+
+
+def test_the_clock_without_a_loop_moves_what_waits() -> None:
+    clock = Clock()
+    control, called = Control(clock), []
+    clock.after(10, lambda: called.append("ten"))
+    clock.after(5, lambda: called.append("five"))
+    clock.after(6, lambda: called.append("never")).cancel()
+    before = clock.wall_ms()
+    control.move_clock(7)
+    assert called == ["five"]
+    control.move_clock(4)
+    assert called == ["five", "ten"]
+    assert clock.wall_ms() - before >= 11_000
+    with pytest.raises(RuntimeError, match="not running"):
+        control.call(print)
+
+
+def test_the_clock_on_a_loop_wakes_by_itself() -> None:
+    async def scenario() -> list[str]:
+        clock, called = Clock(), []
+        clock.attach(asyncio.get_running_loop())
+        clock.after(0.02, lambda: called.append("later"))
+        clock.after(0.01, lambda: called.append("sooner"))
+        await asyncio.sleep(0.1)
+        return called
+
+    assert asyncio.run(scenario()) == ["sooner", "later"]
+
+
+def test_a_running_brokers_clock_and_state_are_reached_from_any_thread(codec: Any) -> None:
+    with EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker:
+        called: list[int] = []
+        broker.control.call(broker.house.clock.after, 60, lambda: called.append(1))
+        broker.control.move_clock(61)
+        assert called == [1]

@@ -1,0 +1,35 @@
+"""`python -m mqclient.broker`, in this process: options, addresses, and the end by a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from mqclient.broker.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The signals are ours again afterwards."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_it_serves_until_a_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    assert main(["--door", "rocketmq", "--impl", "pure"]) == 0
+    names = [line.partition("=")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["name_server", "broker-a"]
+
+
+def test_an_unknown_option_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--doors"])
+    assert caught.value.code == 2
+    assert "mqclient.broker" in capsys.readouterr().err

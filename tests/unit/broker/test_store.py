@@ -1,0 +1,75 @@
+"""Logs: numbered records in blocks that never move, read as few slices, trimmed like expired files."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqclient.broker.store import Log
+
+
+def filled(count: int, size: int = 10, capacity: int = 64) -> Log:
+    log = Log(capacity)
+    for number in range(count):
+        assert log.append(b"%0*d" % (size, number), 1000 + 10 * number) == number
+    return log
+
+
+def joined(log: Log, start: int, count: int, limit: int = 1 << 20) -> tuple[bytes, int]:
+    views, following = log.read(start, count, limit)
+    return b"".join(views), following
+
+
+@pytest.mark.parametrize(("start", "count"), [(0, 1), (0, 20), (3, 9), (5, 100), (19, 1), (7, 0)])
+def test_reading_gives_the_records_in_order(start: int, count: int) -> None:
+    log = filled(20)
+    data, following = joined(log, start, count)
+    numbers = range(start, min(20, start + count))
+    assert data == b"".join(b"%010d" % number for number in numbers)
+    assert following == max(start, min(20, start + count))
+
+
+@pytest.mark.parametrize(("limit", "wanted"), [(1, 1), (10, 1), (19, 1), (20, 2), (65, 6), (1000, 20)])
+def test_a_limit_of_bytes_but_one_record_at_least(limit: int, wanted: int) -> None:
+    assert joined(filled(20), 0, 100, limit)[1] == wanted
+
+
+def test_neighbours_share_a_slice() -> None:
+    views, _ = filled(20).read(0, 20, 1 << 20)
+    assert [len(view) // 10 for view in views] == [6, 6, 6, 2]
+
+
+def test_slices_live_on_while_the_log_grows() -> None:
+    log = filled(1)
+    (view,), _ = log.read(0, 1, 100)
+    log.extend([b"x" * 10] * 50, 5000)
+    assert bytes(view) == b"0000000000"
+    with pytest.raises(TypeError):
+        view[0] = 1
+
+
+def test_a_record_beyond_a_segment_gets_one_of_its_own() -> None:
+    log = filled(2)
+    assert log.append(b"y" * 1000, 2000) == 2
+    assert bytes(log.record(2)) == b"y" * 1000
+    assert (log.size(2), log.size(0), log.time(2)) == (1000, 10, 2000)
+
+
+def test_times() -> None:
+    log = filled(5)  # at 1000, 1010, ... 1040
+    assert [log.at_or_after(when) for when in (0, 1010, 1011, 1040, 1041)] == [0, 1, 2, 4, 5]
+    assert [log.at_or_before(when) for when in (0, 1010, 1019, 9999)] == [0, 1, 1, 4]
+
+
+def test_trimming_forgets_whole_segments_and_hides_the_rest() -> None:
+    log = filled(20)
+    log.trim(8)
+    assert (log.first, log.next, len(log), log.bytes) == (8, 20, 12, 140)
+    assert joined(log, 8, 100) == (b"".join(b"%010d" % number for number in range(8, 20)), 20)
+    assert (log.at_or_after(0), log.time(8)) == (8, 1080)
+    log.trim(3)  # never backwards
+    assert log.first == 8
+    log.trim(100)
+    assert (log.first, len(log), log.bytes) == (20, 0, 0)
+    assert log.append(b"z", 9000) == 20
+    assert bytes(log.record(20)) == b"z"
+    assert log.time(20) == 9000
