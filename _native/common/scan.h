@@ -15,6 +15,20 @@
 #define MQ_NAME_END 1
 #define MQ_VALUE_END 2
 
+/* Whether a separator is among the bytes: no name or value may hold one. */
+static inline int mq_separates(const uint8_t *p, int64_t size) {
+#ifdef MQ_SCAN_SSE2
+    const __m128i name_end = _mm_set1_epi8(MQ_NAME_END), value_end = _mm_set1_epi8(MQ_VALUE_END);
+    for (; size >= 16; p += 16, size -= 16) {
+        __m128i block = _mm_loadu_si128((const __m128i *)p);
+        if (_mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(block, name_end), _mm_cmpeq_epi8(block, value_end)))) return 1;
+    }
+#endif
+    for (; size > 0; p++, size--)
+        if (*p == MQ_NAME_END || *p == MQ_VALUE_END) return 1;
+    return 0;
+}
+
 typedef struct {
     const uint8_t *name, *value;
     int32_t name_size, value_size;

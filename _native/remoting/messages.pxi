@@ -254,7 +254,7 @@ cdef class Message:
         if self.decoded is not None or not name.isascii():
             return self.properties.get(name, default)
         run = utf8_of(name)
-        if run.size == 0 or run.size > MOST_TEXT or separates(run):
+        if run.size == 0 or run.size > MOST_TEXT or mq_separates(run.at, run.size):
             return default
         if find(self.r, <const char *>run.at, <int>run.size, &entry):
             return mq_text(entry.value, entry.value_size)

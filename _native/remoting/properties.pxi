@@ -66,24 +66,26 @@ cdef dict long_text_to_dict(str text):
     return properties
 
 
-cdef bint separates(Run run) noexcept nogil:
-    return memchr(run.at, 1, run.size) != NULL or memchr(run.at, 2, run.size) != NULL
-
-
 cdef Run property_part(object text) except *:
     cdef Run run = utf8_of(text)
-    if run.size == 0 or separates(run):
+    if run.size == 0 or mq_separates(run.at, run.size):
         raise ConfigError("a property name or value is empty or holds the separator 0x01 or 0x02")
     return run
 
 
-cdef int write_entry(mq_writer *w, Run name, Run value) except -1:
-    cdef uint8_t *at = mq_room(w, name.size + value.size + 2)
-    memcpy(at, name.at, name.size)
-    at += name.size
+cdef inline uint8_t *put_entry(uint8_t *at, const uint8_t *name, Py_ssize_t name_size, Run value) noexcept nogil:
+    """An entry of name_size + value.size + 2 bytes; gives where it ends."""
+    memcpy(at, name, name_size)
+    at += name_size
     at[0] = 1
     memcpy(at + 1, value.at, value.size)
-    at[value.size + 1] = 2
+    at += value.size + 1
+    at[0] = 2
+    return at + 1
+
+
+cdef int write_entry(mq_writer *w, Run name, Run value) except -1:
+    put_entry(mq_room(w, name.size + value.size + 2), name.at, name.size, value)
     return 0
 
 

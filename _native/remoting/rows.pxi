@@ -1,5 +1,8 @@
 # Rows of Arrow buffers into the body of a batch send.
 
+cdef enum:
+    AROUND = 6 + 66 + 11 + 6  # bytes of KEYS, UNIQ_KEY, WAIT and TAGS beside the key's and the tag's value
+
 @cython.final
 @cython.internal
 cdef class Source:
@@ -28,7 +31,7 @@ cdef class Source:
             raise ConfigError(f"column {name!r} is too short for {stop} rows")
         return 0
 
-    cdef int value(self, Py_ssize_t row, Run *out) except -1:
+    cdef inline int value(self, Py_ssize_t row, Run *out) except -1:
         """The value of a row below `entries`: size -1 for a null."""
         cdef int32_t start = self.ends[row], stop = self.ends[row + 1]
         if start < 0 or stop < start or stop > self.data_size:
@@ -68,7 +71,9 @@ cdef class Maps:
             self.values.value(entry, &value)
             if name.size <= 0 or value.size <= 0:
                 raise ConfigError("a property name or value is empty")
-            put_entry(w, name, value)
+            check_value(name)
+            check_value(value)
+            write_entry(w, name, value)
         return 0
 
 
@@ -86,19 +91,20 @@ cdef Maps maps(object columns, Py_ssize_t stop):
     return out
 
 
-cdef int put_entry(mq_writer *w, Run name, Run value) except -1:
-    if separates(name) or separates(value):
+cdef inline int check_value(Run value) except -1:
+    if mq_separates(value.at, value.size):
         raise ConfigError("a property name or value holds the separator 0x01 or 0x02")
-    return write_entry(w, name, value)
+    return 0
 
 
-cdef int put_optional(mq_writer *w, Run name, Source column, Py_ssize_t row) except -1:
-    """A property that is left out where it is null or empty."""
-    cdef Run value
+cdef inline int optional(Source column, Py_ssize_t row, Run *out) except -1:
+    """The value of a property that is left out where it is null, empty or has no column: then of size 0."""
+    out.size = 0
     if column is not None:
-        column.value(row, &value)
-        if value.size > 0:
-            put_entry(w, name, value)
+        column.value(row, out)
+        if out.size < 0:
+            out.size = 0
+        check_value(out[0])
     return 0
 
 
@@ -125,35 +131,47 @@ cdef class Rows:
         return 0
 
     cdef int write(self, mq_writer *w, Py_ssize_t row) except -1:
-        """One row: the element's fixed part and body, then the properties in place, their size put in behind."""
-        cdef Run body
+        """One row: room for all but the map's entries is taken at once, the sizes are put in when they are known."""
+        cdef Run body, key, tag
         cdef Py_ssize_t start = w.size, text
         cdef int32_t flag = 0
         cdef uint8_t *at
         self.bodies.value(row, &body)
         if body.size < 0:
             raise ConfigError("a body is null or there is no column of them")
+        optional(self.keys, row, &key)
+        optional(self.tags, row, &tag)
         if self.flags != NULL:
             memcpy(&flag, self.flags + 4 * row, 4)
-        write_element(w, body, literal(b"", 0), flag)
-        text = w.size
-        self.write_text(w, row)
-        check_text(w.size - text)
-        at = w.start + start
-        mq_put32(at, <int32_t>(w.size - start))
-        mq_put16(at + 20 + body.size, <int16_t>(w.size - text))
-        return 0
-
-    cdef int write_text(self, mq_writer *w, Py_ssize_t row) except -1:
-        cdef uint8_t[56] key
-        put_optional(w, literal(b"KEYS", 4), self.keys, row)
-        if self.unique is not None:
-            write_entry(w, literal(b"UNIQ_KEY", 8), literal(<const char *>key, self.unique.put(self.now_ms, key)))
-        mq_write(w, b"WAIT\x01true\x02" if self.wait else b"WAIT\x01false\x02", 10 if self.wait else 11)
-        put_optional(w, literal(b"TAGS", 4), self.tags, row)
+        at = mq_room(w, ELEMENT + body.size + key.size + tag.size + AROUND)
+        memset(at + 4, 0, 8)
+        mq_put32(at + 12, flag)
+        mq_put32(at + 16, <int32_t>body.size)
+        memcpy(at + 20, body.at, body.size)
+        w.size = self.put_text(at + ELEMENT + body.size, &key, &tag) - w.start
         if self.entries is not None:
             self.entries.write(w, row)
+        text = w.size - start - ELEMENT - body.size
+        check_text(text)
+        if w.size - start > 0x7FFFFFFF:
+            raise ConfigError(f"body of {body.size} bytes does not fit")
+        at = w.start + start
+        mq_put32(at, <int32_t>(w.size - start))
+        mq_put16(at + 20 + body.size, <int16_t>text)
         return 0
+
+    cdef uint8_t *put_text(self, uint8_t *at, Run *key, Run *tag) noexcept:
+        """The properties that are no map entries; gives where they end, at most AROUND bytes behind their values."""
+        if key.size > 0:
+            at = put_entry(at, b"KEYS", 4, key[0])
+        if self.unique is not None:
+            memcpy(at, b"UNIQ_KEY\x01", 9)
+            at += 9 + self.unique.put(self.now_ms, at + 9)
+            at[0] = 2
+            at += 1
+        memcpy(at, b"WAIT\x01true\x02" if self.wait else b"WAIT\x01false\x02", 11)
+        at += 10 if self.wait else 11
+        return put_entry(at, b"TAGS", 4, tag[0]) if tag.size > 0 else at
 
 
 def encode_columns(columns not None, Py_ssize_t start, Py_ssize_t stop, *, UniqueKeys unique=None, int64_t now_ms=0,

@@ -127,6 +127,8 @@ def encode_message(
 
 def _host(host: tuple[str, int]) -> bytes:
     ip, port = host
+    if not -(2**31) <= port < 2**31:
+        raise ConfigError(f"port {port} is no 32-bit integer")
     return address(ip) + pack(">i", port)
 
 
@@ -134,5 +136,5 @@ def address(ip: str) -> bytes:
     """4 or 16 bytes; ConfigError if the text is no IP address."""
     try:
         return inet_pton(AF_INET6 if ":" in ip else AF_INET, ip)
-    except OSError:
+    except (OSError, ValueError):
         raise ConfigError(f"{ip!r} is no IP address") from None

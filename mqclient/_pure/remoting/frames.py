@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import select
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from struct import pack, unpack_from
 from typing import TYPE_CHECKING, Final, final, overload
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MAX_FRAME: Final = 16 * 1024 * 1024
 WOULD_BLOCK: Final = -errno.EAGAIN
 READ_SIZE: Final = 256 * 1024
+MOST_BUFFERS: Final = 64
 RESPONSE: Final = 1  # bits of `flag`
 ONEWAY: Final = 2
 DONTWAIT: Final[int] = getattr(socket, "MSG_DONTWAIT", 0)
@@ -147,13 +149,11 @@ class FrameReader:
 
     def receive_into(self, fd: int) -> tuple[list[Frame], int]:
         """One non-blocking recv; the frames that it completed and the bytes received, 0, or -errno."""
-        sock = _borrowed(fd)
         try:
-            data = sock.recv(READ_SIZE, DONTWAIT)
+            with _borrowed(fd) as sock:
+                data = sock.recv(READ_SIZE, DONTWAIT)
         except OSError as error:
             return [], -(error.errno or errno.EIO)
-        finally:
-            sock.detach()
         return self.feed(data), len(data)
 
     def wait_into(self, fd: int, ms: int) -> tuple[list[Frame], int]:
@@ -169,18 +169,21 @@ class FrameReader:
 
 def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
     """One non-blocking gathering send: bytes sent, or -errno."""
-    sock = _borrowed(fd)
     try:
-        return sock.sendmsg(buffers[:64], (), DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0))
+        with _borrowed(fd) as sock:
+            return sock.sendmsg(buffers[:MOST_BUFFERS], (), DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0))
     except OSError as error:
         return -(error.errno or errno.EIO)
+
+
+@contextmanager
+def _borrowed(fd: int) -> Iterator[socket.socket]:
+    """The descriptor as a socket that does not close it; family and type are named so that nothing is asked."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
+    try:
+        yield sock
     finally:
         sock.detach()
-
-
-def _borrowed(fd: int) -> socket.socket:
-    """The descriptor as a socket that the caller must detach; family and type named so that nothing is asked."""
-    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
 
 
 def _frame(data: bytes) -> Frame:
