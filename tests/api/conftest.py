@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
+from itertools import count
+from uuid import uuid4
 
 import pytest
 
 from mqclient import _impl
+from mqclient.broker import EmbeddedBroker
+from tests.support.pulsar_cluster import PulsarCluster
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,3 +34,25 @@ def impl(request: pytest.FixtureRequest) -> str:
     except ImportError as error:
         pytest.skip(f"the {name} modules are not all built: {error}")
     return name
+
+
+@pytest.fixture(scope="session", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def pulsar(request: pytest.FixtureRequest) -> Iterator[PulsarCluster]:
+    """The same cases on both: a difference is a bug of the embedded broker, or stands in its SKIPPED.md."""
+    if request.param == "real":
+        if "pulsar" not in str(request.config.getoption("--real", "")).split(","):
+            pytest.skip("needs a real broker: run `make real`")
+        real = request.getfixturevalue("real_pulsar")
+        yield PulsarCluster(real.url, real=real)
+    else:
+        with EmbeddedBroker(doors=["pulsar"], impl="pure") as embedded:
+            yield PulsarCluster(embedded.pulsar_url, embedded=embedded)
+
+
+_topics = count()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that nobody used before."""
+    return f"topic-{uuid4().hex[:8]}-{next(_topics)}"

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,13 +13,9 @@ import pytest
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.pulsar import aio
+from mqclient.pulsar.auth import token
 from mqclient.pulsar.codes import BrokerError, ServerError
-
-
-@pytest.fixture
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker:
-        yield broker
+from tests.support.pulsar_cluster import PulsarCluster
 
 
 def bodies(messages: list[Any]) -> list[bytes]:
@@ -38,22 +33,22 @@ async def receive(consumer: aio.Consumer | aio.Reader, count: int) -> list[Any]:
     return messages
 
 
-async def test_one_message_there_and_back(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        async with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+async def test_one_message_there_and_back(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             sent = await producer.send(b"paid", key="42", properties={"shop": "north"}, event_time=7, ordering_key=b"o")
             message = await consumer.receive(5)
             assert (message.body, message.key, message.properties) == (b"paid", "42", {"shop": "north"})
             assert (message.event_time, message.ordering_key, message.redeliveries) == (7, b"o", 0)
-            assert message.topic == "persistent://public/default/orders" == consumer.topic == producer.topic
+            assert message.topic == f"persistent://public/default/{topic}" == consumer.topic == producer.topic
             assert message.message_id == sent
             assert (message.producer_name, message.sequence_id) == (producer.name, 0)
             await consumer.ack(message)
 
 
-async def test_many_messages_in_order_with_ids(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        async with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+async def test_many_messages_in_order_with_ids(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             sent = [b"%d" % number for number in range(2500)]
             ids = await producer.send_many(sent)
             messages = await receive(consumer, 2500)
@@ -64,16 +59,16 @@ async def test_many_messages_in_order_with_ids(broker: EmbeddedBroker, impl: str
             await consumer.ack(messages)
 
 
-async def test_a_message_id_survives_pickling_and_bytes(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
+async def test_a_message_id_survives_pickling_and_bytes(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         sent = await producer.send(b"x")
         assert pickle.loads(pickle.dumps(sent)) == sent
         assert type(sent).from_bytes(sent.to_bytes()) == sent
 
 
-async def test_submit_gives_futures_and_flush_waits_for_them(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        async with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+async def test_submit_gives_futures_and_flush_waits_for_them(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             futures = [producer.submit(b"%d" % number) for number in range(100)]
             await producer.flush(5)
             assert all(future.done() for future in futures)
@@ -81,10 +76,10 @@ async def test_submit_gives_futures_and_flush_waits_for_them(broker: EmbeddedBro
             assert [future.result() for future in futures] == [message.message_id for message in messages]
 
 
-async def test_unbatched_entries(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        consumer = await client.consumer("orders", "billing")
-        producer = await client.producer("orders", batching=False)
+async def test_unbatched_entries(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        consumer = await client.consumer(topic, "billing")
+        producer = await client.producer(topic, batching=False)
         ids = await producer.send_many([b"a", (b"b", "key"), b"c"])
         assert [message_id.batch_index for message_id in ids] == [-1, -1, -1]
         messages = await receive(consumer, 3)
@@ -92,25 +87,25 @@ async def test_unbatched_entries(broker: EmbeddedBroker, impl: str) -> None:
         assert [message.key for message in messages] == [None, "key", None]
 
 
-async def test_a_null_value(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        async with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+async def test_a_null_value(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             await producer.send(None, key="gone")
             message = await consumer.receive(5)
             assert (message.body, message.null_value, message.key) == (b"", True, "gone")
 
 
-async def test_receive_ends_at_its_deadline(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.consumer("orders", "billing") as consumer:
+async def test_receive_ends_at_its_deadline(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.consumer(topic, "billing") as consumer:
         with pytest.raises(DeadlineError):
             await consumer.receive(0.05)
         assert await consumer.receive_many(10, timeout=0.05) == []
 
 
-async def test_iteration_ends_when_the_consumer_is_closed(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        consumer = await client.consumer("orders", "billing")
-        producer = await client.producer("orders")
+async def test_iteration_ends_when_the_consumer_is_closed(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        consumer = await client.consumer(topic, "billing")
+        producer = await client.producer(topic)
         await producer.send_many([b"1", b"2"])
         got = []
         async for message in consumer:
@@ -122,41 +117,41 @@ async def test_iteration_ends_when_the_consumer_is_closed(broker: EmbeddedBroker
             await consumer.receive(1)
 
 
-async def test_what_is_not_acknowledged_comes_again(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
+async def test_what_is_not_acknowledged_comes_again(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         for kind in ("exclusive", "shared", "failover", "key_shared"):
-            async with client.consumer("orders", kind, type=kind) as consumer:
+            async with client.consumer(topic, kind, type=kind) as consumer:
                 await producer.send_many([b"a", b"b", b"c"])
                 messages = await receive(consumer, 3)
                 await consumer.ack(messages[1])
-            async with client.consumer("orders", kind, type=kind) as consumer:
+            async with client.consumer(topic, kind, type=kind) as consumer:
                 assert bodies(await receive(consumer, 2)) == [b"a", b"c"], kind
 
 
-async def test_acknowledged_with_the_brokers_word(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.consumer("orders", "billing", type="shared") as consumer:
+async def test_acknowledged_with_the_brokers_word(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing", type="shared") as consumer:
             await producer.send_many([b"a", b"b"])
             await consumer.ack_confirmed(await receive(consumer, 2), timeout=5)
             assert (await consumer.stats(5)).get("unackedMessages", 0) == 0
 
 
-async def test_cumulative_acknowledgement(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.consumer("orders", "billing") as consumer:
+async def test_cumulative_acknowledgement(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing") as consumer:
             await producer.send_many([b"%d" % number for number in range(10)])
             messages = await receive(consumer, 10)
             await consumer.ack_cumulative(messages[6])
-        async with client.consumer("orders", "billing") as consumer:
+        async with client.consumer(topic, "billing") as consumer:
             assert bodies(await receive(consumer, 3)) == [b"7", b"8", b"9"]
-        async with client.consumer("orders", "shared", type="shared") as consumer:
+        async with client.consumer(topic, "shared", type="shared") as consumer:
             with pytest.raises(ConfigError, match="message by message"):
                 await consumer.ack_cumulative(messages[0])
 
 
-async def test_refused_messages_come_again_counted(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.consumer("orders", "billing", type="shared", nack_delay=0.05) as consumer:
+async def test_refused_messages_come_again_counted(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing", type="shared", nack_delay=0.05) as consumer:
             await producer.send(b"again")
             consumer.nack(await consumer.receive(5))
             message = await consumer.receive(5)
@@ -167,23 +162,23 @@ async def test_refused_messages_come_again_counted(broker: EmbeddedBroker, impl:
             await consumer.ack(message)
 
 
-async def test_a_shared_subscription_divides(broker: EmbeddedBroker, impl: str) -> None:
+async def test_a_shared_subscription_divides(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with (
-        aio.Client(broker.pulsar_url, impl=impl) as client,
-        client.producer("orders", batching=False) as producer,
+        aio.Client(pulsar.url, impl=impl) as client,
+        client.producer(topic, batching=False) as producer,
     ):
-        one = await client.consumer("orders", "billing", type="shared", receiver_queue=10)
-        two = await client.consumer("orders", "billing", type="shared", receiver_queue=10)
+        one = await client.consumer(topic, "billing", type="shared", receiver_queue=10)
+        two = await client.consumer(topic, "billing", type="shared", receiver_queue=10)
         await producer.send_many([b"%d" % number for number in range(20)])
         mine, others = await receive(one, 10), await receive(two, 10)
         assert len(mine) == len(others) == 10
         assert sorted(bodies(mine + others), key=int) == [b"%d" % number for number in range(20)]
 
 
-async def test_failover_hands_over(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        first = await client.consumer("orders", "billing", type="failover", name="a")
-        second = await client.consumer("orders", "billing", type="failover", name="b")
+async def test_failover_hands_over(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        first = await client.consumer(topic, "billing", type="failover", name="a")
+        second = await client.consumer(topic, "billing", type="failover", name="b")
         await producer.send(b"1")
         message = await first.receive(5)
         await first.ack_confirmed(message)
@@ -192,13 +187,13 @@ async def test_failover_hands_over(broker: EmbeddedBroker, impl: str) -> None:
         assert (await second.receive(5)).body == b"2"
 
 
-async def test_a_key_stays_with_one_consumer(broker: EmbeddedBroker, impl: str) -> None:
+async def test_a_key_stays_with_one_consumer(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with (
-        aio.Client(broker.pulsar_url, impl=impl) as client,
-        client.producer("orders", batching=False) as producer,
+        aio.Client(pulsar.url, impl=impl) as client,
+        client.producer(topic, batching=False) as producer,
     ):
-        one = await client.consumer("orders", "billing", type="key_shared")
-        two = await client.consumer("orders", "billing", type="key_shared")
+        one = await client.consumer(topic, "billing", type="key_shared")
+        two = await client.consumer(topic, "billing", type="key_shared")
         await producer.send_many([(b"%d" % number, f"key-{number % 20}") for number in range(200)])
         mine, others = await one.receive_many(200, timeout=5), await two.receive_many(200, timeout=5)
         mine += await one.receive_many(200, timeout=0.2)
@@ -211,19 +206,19 @@ async def test_a_key_stays_with_one_consumer(broker: EmbeddedBroker, impl: str) 
                 assert numbers == sorted(numbers)
 
 
-async def test_the_second_of_an_exclusive_subscription_is_refused(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        async with client.consumer("orders", "billing"):
+async def test_the_second_of_an_exclusive_subscription_is_refused(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.consumer(topic, "billing"):
             with pytest.raises(BrokerError, match="already connected") as caught:
-                await client.consumer("orders", "billing")
+                await client.consumer(topic, "billing")
             assert caught.value.code == ServerError.ConsumerBusy
-        async with client.consumer("orders", "billing"):
+        async with client.consumer(topic, "billing"):
             pass
 
 
-async def test_seek_to_a_message_and_to_a_time(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.consumer("orders", "billing") as consumer:
+async def test_seek_to_a_message_and_to_a_time(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing") as consumer:
             ids = await producer.send_many([b"%d" % number for number in range(5)])
             await consumer.ack(await receive(consumer, 5))
             await consumer.seek(ids[2], timeout=5)
@@ -233,32 +228,32 @@ async def test_seek_to_a_message_and_to_a_time(broker: EmbeddedBroker, impl: str
             await consumer.seek(4102444800000, timeout=5)
             assert await consumer.receive_many(1, timeout=0.1) == []
             assert await consumer.last_message_id(5) == ids[-1]
-        async with client.consumer("orders", "at", start_inclusive=True) as consumer:
+        async with client.consumer(topic, "at", start_inclusive=True) as consumer:
             await consumer.seek(ids[2], timeout=5)
             assert bodies(await receive(consumer, 3)) == [b"2", b"3", b"4"]
 
 
-async def test_a_reader_reads_from_where_it_is_told(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.reader("orders", start="earliest") as reader:
+async def test_a_reader_reads_from_where_it_is_told(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.reader(topic, start="earliest") as reader:
             assert not await reader.has_message_available(5)
             assert await reader.last_message_id(5) is None
             ids = await producer.send_many([b"%d" % number for number in range(5)])
             assert await reader.has_message_available(5)
             assert bodies(await receive(reader, 5)) == [b"0", b"1", b"2", b"3", b"4"]
             assert not await reader.has_message_available(5)
-        async with client.reader("orders", start=ids[1]) as reader:
+        async with client.reader(topic, start=ids[1]) as reader:
             assert bodies(await receive(reader, 3)) == [b"2", b"3", b"4"]
-        async with client.reader("orders", start=ids[1], start_inclusive=True) as reader:
+        async with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
             assert (await reader.receive(5)).body == b"1"
-        async with client.reader("orders", start="latest") as reader:
+        async with client.reader(topic, start="latest") as reader:
             await producer.send(b"new")
             assert (await reader.receive(5)).body == b"new"
 
 
-async def test_paused_consumers_ask_for_no_more(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.consumer("orders", "billing", receiver_queue=10) as consumer:
+async def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing", receiver_queue=10) as consumer:
             consumer.pause()
             await producer.send_many([b"%d" % number for number in range(30)])
             first = await receive(consumer, 30)
@@ -269,9 +264,9 @@ async def test_paused_consumers_ask_for_no_more(broker: EmbeddedBroker, impl: st
             assert (await consumer.receive(5)).body == b"later"
 
 
-async def test_the_account_is_shown(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        async with client.consumer("orders", "billing", receiver_queue=100) as consumer:
+async def test_the_account_is_shown(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing", receiver_queue=100) as consumer:
             await producer.send_many([b"x"] * 70)
             await receive(consumer, 60)
             shown = consumer.diagnose()["permits"]
@@ -281,55 +276,44 @@ async def test_the_account_is_shown(broker: EmbeddedBroker, impl: str) -> None:
             assert producer.diagnose()["messages"] == 70
 
 
-async def test_unsubscribe_deletes(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        consumer = await client.consumer("orders", "billing")
+async def test_unsubscribe_deletes(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        consumer = await client.consumer(topic, "billing")
         await producer.send(b"1")
         await consumer.unsubscribe()
-        async with client.consumer("orders", "billing") as consumer:
+        async with client.consumer(topic, "billing") as consumer:
             assert await consumer.receive_many(1, timeout=0.1) == []
 
 
-async def test_an_unloaded_topic_is_found_again(broker: EmbeddedBroker, impl: str) -> None:
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
-        async with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+async def test_an_unloaded_topic_is_found_again(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             await producer.send(b"before")
             await consumer.ack_confirmed(await consumer.receive(5))
-            unload(broker, "orders")
+            pulsar.unload(topic)
             assert await producer.send(b"after", timeout=5)
             assert (await consumer.receive(5)).body == b"after"
             assert consumer.diagnose()["epoch"] == 2
 
 
-def unload(broker: EmbeddedBroker, topic: str) -> None:
-    door: Any = broker._doors[0]
-    broker.control.call(door.unload, topic)
-
-
-async def test_a_wrong_token_is_an_error_at_once(impl: str) -> None:
+async def test_a_wrong_token_is_an_error_at_once(topic: str, impl: str) -> None:
     with EmbeddedBroker(doors=["pulsar"], impl="pure", pulsar_token="right") as broker:
         async with aio.Client(broker.pulsar_url, auth=token("wrong"), impl=impl) as client:
             with pytest.raises(BrokerError) as caught:
-                await client.producer("orders", timeout=5)
+                await client.producer(topic, timeout=5)
             assert caught.value.code == ServerError.AuthenticationError
         async with aio.Client(broker.pulsar_url, auth=token(lambda: "right"), impl=impl) as client:
-            async with client.producer("orders") as producer:
+            async with client.producer(topic) as producer:
                 assert await producer.send(b"x", timeout=5)
 
 
-def token(value: Any) -> Any:
-    from mqclient.pulsar.auth import token
-
-    return token(value)
-
-
-async def test_mistakes_name_the_cure(broker: EmbeddedBroker, impl: str) -> None:
+async def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with pytest.raises(ConfigError, match="pulsar://"):
         aio.Client("127.0.0.1:6650", impl=impl)
-    async with aio.Client(broker.pulsar_url, impl=impl) as client:
+    async with aio.Client(pulsar.url, impl=impl) as client:
         with pytest.raises(ConfigError, match="receiver_queue"):
-            await client.consumer("orders", "billing", reciever_queue=5)
-        async with client.producer("orders") as producer:
+            await client.consumer(topic, "billing", reciever_queue=5)
+        async with client.producer(topic) as producer:
             wrong: Any = "text"
             with pytest.raises(TypeError, match="encode"):
                 await producer.send(wrong)
@@ -346,9 +330,9 @@ async def test_nobody_there(impl: str) -> None:
             await client.ping(timeout=5)
 
 
-async def test_a_closed_client_says_so(broker: EmbeddedBroker, impl: str) -> None:
-    client = aio.Client(broker.pulsar_url, impl=impl)
-    assert "mqclient" in await client.ping(5)
+async def test_a_closed_client_says_so(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    client = aio.Client(pulsar.url, impl=impl)
+    assert "Pulsar Server" in await client.ping(5)
     await client.close()
     with pytest.raises(ClosedError):
-        await client.producer("orders")
+        await client.producer(topic)

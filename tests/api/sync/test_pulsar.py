@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,13 +14,9 @@ import pytest
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.pulsar import sync
+from mqclient.pulsar.auth import token
 from mqclient.pulsar.codes import BrokerError, ServerError
-
-
-@pytest.fixture
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker:
-        yield broker
+from tests.support.pulsar_cluster import PulsarCluster
 
 
 def bodies(messages: list[Any]) -> list[bytes]:
@@ -39,22 +34,22 @@ def receive(consumer: sync.Consumer | sync.Reader, count: int) -> list[Any]:
     return messages
 
 
-def test_one_message_there_and_back(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+def test_one_message_there_and_back(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             sent = producer.send(b"paid", key="42", properties={"shop": "north"}, event_time=7, ordering_key=b"o")
             message = consumer.receive(5)
             assert (message.body, message.key, message.properties) == (b"paid", "42", {"shop": "north"})
             assert (message.event_time, message.ordering_key, message.redeliveries) == (7, b"o", 0)
-            assert message.topic == "persistent://public/default/orders" == consumer.topic == producer.topic
+            assert message.topic == f"persistent://public/default/{topic}" == consumer.topic == producer.topic
             assert message.message_id == sent
             assert (message.producer_name, message.sequence_id) == (producer.name, 0)
             consumer.ack(message)
 
 
-def test_many_messages_in_order_with_ids(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+def test_many_messages_in_order_with_ids(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             sent = [b"%d" % number for number in range(2500)]
             ids = producer.send_many(sent)
             messages = receive(consumer, 2500)
@@ -65,16 +60,16 @@ def test_many_messages_in_order_with_ids(broker: EmbeddedBroker, impl: str) -> N
             consumer.ack(messages)
 
 
-def test_a_message_id_survives_pickling_and_bytes(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
+def test_a_message_id_survives_pickling_and_bytes(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         sent = producer.send(b"x")
         assert pickle.loads(pickle.dumps(sent)) == sent
         assert type(sent).from_bytes(sent.to_bytes()) == sent
 
 
-def test_submit_gives_futures_and_flush_waits_for_them(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+def test_submit_gives_futures_and_flush_waits_for_them(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             futures = [producer.submit(b"%d" % number) for number in range(100)]
             producer.flush(5)
             assert all(future.done() for future in futures)
@@ -82,10 +77,10 @@ def test_submit_gives_futures_and_flush_waits_for_them(broker: EmbeddedBroker, i
             assert [future.result() for future in futures] == [message.message_id for message in messages]
 
 
-def test_unbatched_entries(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        consumer = client.consumer("orders", "billing")
-        producer = client.producer("orders", batching=False)
+def test_unbatched_entries(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        consumer = client.consumer(topic, "billing")
+        producer = client.producer(topic, batching=False)
         ids = producer.send_many([b"a", (b"b", "key"), b"c"])
         assert [message_id.batch_index for message_id in ids] == [-1, -1, -1]
         messages = receive(consumer, 3)
@@ -93,25 +88,25 @@ def test_unbatched_entries(broker: EmbeddedBroker, impl: str) -> None:
         assert [message.key for message in messages] == [None, "key", None]
 
 
-def test_a_null_value(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+def test_a_null_value(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             producer.send(None, key="gone")
             message = consumer.receive(5)
             assert (message.body, message.null_value, message.key) == (b"", True, "gone")
 
 
-def test_receive_ends_at_its_deadline(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.consumer("orders", "billing") as consumer:
+def test_receive_ends_at_its_deadline(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.consumer(topic, "billing") as consumer:
         with pytest.raises(DeadlineError):
             consumer.receive(0.05)
         assert consumer.receive_many(10, timeout=0.05) == []
 
 
-def test_iteration_ends_when_the_consumer_is_closed(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        consumer = client.consumer("orders", "billing")
-        producer = client.producer("orders")
+def test_iteration_ends_when_the_consumer_is_closed(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        consumer = client.consumer(topic, "billing")
+        producer = client.producer(topic)
         producer.send_many([b"1", b"2"])
         got = []
         for message in consumer:
@@ -123,41 +118,41 @@ def test_iteration_ends_when_the_consumer_is_closed(broker: EmbeddedBroker, impl
             consumer.receive(1)
 
 
-def test_what_is_not_acknowledged_comes_again(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
+def test_what_is_not_acknowledged_comes_again(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         for kind in ("exclusive", "shared", "failover", "key_shared"):
-            with client.consumer("orders", kind, type=kind) as consumer:
+            with client.consumer(topic, kind, type=kind) as consumer:
                 producer.send_many([b"a", b"b", b"c"])
                 messages = receive(consumer, 3)
                 consumer.ack(messages[1])
-            with client.consumer("orders", kind, type=kind) as consumer:
+            with client.consumer(topic, kind, type=kind) as consumer:
                 assert bodies(receive(consumer, 2)) == [b"a", b"c"], kind
 
 
-def test_acknowledged_with_the_brokers_word(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.consumer("orders", "billing", type="shared") as consumer:
+def test_acknowledged_with_the_brokers_word(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.consumer(topic, "billing", type="shared") as consumer:
             producer.send_many([b"a", b"b"])
             consumer.ack_confirmed(receive(consumer, 2), timeout=5)
             assert (consumer.stats(5)).get("unackedMessages", 0) == 0
 
 
-def test_cumulative_acknowledgement(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.consumer("orders", "billing") as consumer:
+def test_cumulative_acknowledgement(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.consumer(topic, "billing") as consumer:
             producer.send_many([b"%d" % number for number in range(10)])
             messages = receive(consumer, 10)
             consumer.ack_cumulative(messages[6])
-        with client.consumer("orders", "billing") as consumer:
+        with client.consumer(topic, "billing") as consumer:
             assert bodies(receive(consumer, 3)) == [b"7", b"8", b"9"]
-        with client.consumer("orders", "shared", type="shared") as consumer:
+        with client.consumer(topic, "shared", type="shared") as consumer:
             with pytest.raises(ConfigError, match="message by message"):
                 consumer.ack_cumulative(messages[0])
 
 
-def test_refused_messages_come_again_counted(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.consumer("orders", "billing", type="shared", nack_delay=0.05) as consumer:
+def test_refused_messages_come_again_counted(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.consumer(topic, "billing", type="shared", nack_delay=0.05) as consumer:
             producer.send(b"again")
             consumer.nack(consumer.receive(5))
             message = consumer.receive(5)
@@ -168,23 +163,23 @@ def test_refused_messages_come_again_counted(broker: EmbeddedBroker, impl: str) 
             consumer.ack(message)
 
 
-def test_a_shared_subscription_divides(broker: EmbeddedBroker, impl: str) -> None:
+def test_a_shared_subscription_divides(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with (
-        sync.Client(broker.pulsar_url, impl=impl) as client,
-        client.producer("orders", batching=False) as producer,
+        sync.Client(pulsar.url, impl=impl) as client,
+        client.producer(topic, batching=False) as producer,
     ):
-        one = client.consumer("orders", "billing", type="shared", receiver_queue=10)
-        two = client.consumer("orders", "billing", type="shared", receiver_queue=10)
+        one = client.consumer(topic, "billing", type="shared", receiver_queue=10)
+        two = client.consumer(topic, "billing", type="shared", receiver_queue=10)
         producer.send_many([b"%d" % number for number in range(20)])
         mine, others = receive(one, 10), receive(two, 10)
         assert len(mine) == len(others) == 10
         assert sorted(bodies(mine + others), key=int) == [b"%d" % number for number in range(20)]
 
 
-def test_failover_hands_over(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        first = client.consumer("orders", "billing", type="failover", name="a")
-        second = client.consumer("orders", "billing", type="failover", name="b")
+def test_failover_hands_over(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        first = client.consumer(topic, "billing", type="failover", name="a")
+        second = client.consumer(topic, "billing", type="failover", name="b")
         producer.send(b"1")
         message = first.receive(5)
         first.ack_confirmed(message)
@@ -193,13 +188,13 @@ def test_failover_hands_over(broker: EmbeddedBroker, impl: str) -> None:
         assert (second.receive(5)).body == b"2"
 
 
-def test_a_key_stays_with_one_consumer(broker: EmbeddedBroker, impl: str) -> None:
+def test_a_key_stays_with_one_consumer(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with (
-        sync.Client(broker.pulsar_url, impl=impl) as client,
-        client.producer("orders", batching=False) as producer,
+        sync.Client(pulsar.url, impl=impl) as client,
+        client.producer(topic, batching=False) as producer,
     ):
-        one = client.consumer("orders", "billing", type="key_shared")
-        two = client.consumer("orders", "billing", type="key_shared")
+        one = client.consumer(topic, "billing", type="key_shared")
+        two = client.consumer(topic, "billing", type="key_shared")
         producer.send_many([(b"%d" % number, f"key-{number % 20}") for number in range(200)])
         mine, others = one.receive_many(200, timeout=5), two.receive_many(200, timeout=5)
         mine += one.receive_many(200, timeout=0.2)
@@ -212,19 +207,19 @@ def test_a_key_stays_with_one_consumer(broker: EmbeddedBroker, impl: str) -> Non
                 assert numbers == sorted(numbers)
 
 
-def test_the_second_of_an_exclusive_subscription_is_refused(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        with client.consumer("orders", "billing"):
+def test_the_second_of_an_exclusive_subscription_is_refused(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing"):
             with pytest.raises(BrokerError, match="already connected") as caught:
-                client.consumer("orders", "billing")
+                client.consumer(topic, "billing")
             assert caught.value.code == ServerError.ConsumerBusy
-        with client.consumer("orders", "billing"):
+        with client.consumer(topic, "billing"):
             pass
 
 
-def test_seek_to_a_message_and_to_a_time(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.consumer("orders", "billing") as consumer:
+def test_seek_to_a_message_and_to_a_time(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.consumer(topic, "billing") as consumer:
             ids = producer.send_many([b"%d" % number for number in range(5)])
             consumer.ack(receive(consumer, 5))
             consumer.seek(ids[2], timeout=5)
@@ -234,32 +229,32 @@ def test_seek_to_a_message_and_to_a_time(broker: EmbeddedBroker, impl: str) -> N
             consumer.seek(4102444800000, timeout=5)
             assert consumer.receive_many(1, timeout=0.1) == []
             assert consumer.last_message_id(5) == ids[-1]
-        with client.consumer("orders", "at", start_inclusive=True) as consumer:
+        with client.consumer(topic, "at", start_inclusive=True) as consumer:
             consumer.seek(ids[2], timeout=5)
             assert bodies(receive(consumer, 3)) == [b"2", b"3", b"4"]
 
 
-def test_a_reader_reads_from_where_it_is_told(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.reader("orders", start="earliest") as reader:
+def test_a_reader_reads_from_where_it_is_told(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.reader(topic, start="earliest") as reader:
             assert not reader.has_message_available(5)
             assert reader.last_message_id(5) is None
             ids = producer.send_many([b"%d" % number for number in range(5)])
             assert reader.has_message_available(5)
             assert bodies(receive(reader, 5)) == [b"0", b"1", b"2", b"3", b"4"]
             assert not reader.has_message_available(5)
-        with client.reader("orders", start=ids[1]) as reader:
+        with client.reader(topic, start=ids[1]) as reader:
             assert bodies(receive(reader, 3)) == [b"2", b"3", b"4"]
-        with client.reader("orders", start=ids[1], start_inclusive=True) as reader:
+        with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
             assert (reader.receive(5)).body == b"1"
-        with client.reader("orders", start="latest") as reader:
+        with client.reader(topic, start="latest") as reader:
             producer.send(b"new")
             assert (reader.receive(5)).body == b"new"
 
 
-def test_paused_consumers_ask_for_no_more(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.consumer("orders", "billing", receiver_queue=10) as consumer:
+def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.consumer(topic, "billing", receiver_queue=10) as consumer:
             consumer.pause()
             producer.send_many([b"%d" % number for number in range(30)])
             first = receive(consumer, 30)
@@ -270,9 +265,9 @@ def test_paused_consumers_ask_for_no_more(broker: EmbeddedBroker, impl: str) -> 
             assert (consumer.receive(5)).body == b"later"
 
 
-def test_the_account_is_shown(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        with client.consumer("orders", "billing", receiver_queue=100) as consumer:
+def test_the_account_is_shown(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with client.consumer(topic, "billing", receiver_queue=100) as consumer:
             producer.send_many([b"x"] * 70)
             receive(consumer, 60)
             shown = consumer.diagnose()["permits"]
@@ -282,55 +277,44 @@ def test_the_account_is_shown(broker: EmbeddedBroker, impl: str) -> None:
             assert producer.diagnose()["messages"] == 70
 
 
-def test_unsubscribe_deletes(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client, client.producer("orders") as producer:
-        consumer = client.consumer("orders", "billing")
+def test_unsubscribe_deletes(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        consumer = client.consumer(topic, "billing")
         producer.send(b"1")
         consumer.unsubscribe()
-        with client.consumer("orders", "billing") as consumer:
+        with client.consumer(topic, "billing") as consumer:
             assert consumer.receive_many(1, timeout=0.1) == []
 
 
-def test_an_unloaded_topic_is_found_again(broker: EmbeddedBroker, impl: str) -> None:
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
-        with client.consumer("orders", "billing") as consumer, client.producer("orders") as producer:
+def test_an_unloaded_topic_is_found_again(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             producer.send(b"before")
             consumer.ack_confirmed(consumer.receive(5))
-            unload(broker, "orders")
+            pulsar.unload(topic)
             assert producer.send(b"after", timeout=5)
             assert (consumer.receive(5)).body == b"after"
             assert consumer.diagnose()["epoch"] == 2
 
 
-def unload(broker: EmbeddedBroker, topic: str) -> None:
-    door: Any = broker._doors[0]
-    broker.control.call(door.unload, topic)
-
-
-def test_a_wrong_token_is_an_error_at_once(impl: str) -> None:
+def test_a_wrong_token_is_an_error_at_once(topic: str, impl: str) -> None:
     with EmbeddedBroker(doors=["pulsar"], impl="pure", pulsar_token="right") as broker:
         with sync.Client(broker.pulsar_url, auth=token("wrong"), impl=impl) as client:
             with pytest.raises(BrokerError) as caught:
-                client.producer("orders", timeout=5)
+                client.producer(topic, timeout=5)
             assert caught.value.code == ServerError.AuthenticationError
         with sync.Client(broker.pulsar_url, auth=token(lambda: "right"), impl=impl) as client:
-            with client.producer("orders") as producer:
+            with client.producer(topic) as producer:
                 assert producer.send(b"x", timeout=5)
 
 
-def token(value: Any) -> Any:
-    from mqclient.pulsar.auth import token
-
-    return token(value)
-
-
-def test_mistakes_name_the_cure(broker: EmbeddedBroker, impl: str) -> None:
+def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with pytest.raises(ConfigError, match="pulsar://"):
         sync.Client("127.0.0.1:6650", impl=impl)
-    with sync.Client(broker.pulsar_url, impl=impl) as client:
+    with sync.Client(pulsar.url, impl=impl) as client:
         with pytest.raises(ConfigError, match="receiver_queue"):
-            client.consumer("orders", "billing", reciever_queue=5)
-        with client.producer("orders") as producer:
+            client.consumer(topic, "billing", reciever_queue=5)
+        with client.producer(topic) as producer:
             wrong: Any = "text"
             with pytest.raises(TypeError, match="encode"):
                 producer.send(wrong)
@@ -347,9 +331,9 @@ def test_nobody_there(impl: str) -> None:
             client.ping(timeout=5)
 
 
-def test_a_closed_client_says_so(broker: EmbeddedBroker, impl: str) -> None:
-    client = sync.Client(broker.pulsar_url, impl=impl)
-    assert "mqclient" in client.ping(5)
+def test_a_closed_client_says_so(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    client = sync.Client(pulsar.url, impl=impl)
+    assert "Pulsar Server" in client.ping(5)
     client.close()
     with pytest.raises(ClosedError):
-        client.producer("orders")
+        client.producer(topic)

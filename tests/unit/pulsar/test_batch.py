@@ -50,7 +50,8 @@ def test_an_error_is_every_message_s(world: PulsarWorld) -> None:
 
 def test_callbacks_come_once_each_before_and_after(world: PulsarWorld, codec: Any) -> None:
     client = world.client()
-    made, told = batch(client), []
+    told: list[Any] = []
+    made = batch(client)
     made.on_done(told.append, 0)
     made.on_done(told.append, 1)
     with client.driver.enter():
@@ -64,7 +65,8 @@ def test_callbacks_come_once_each_before_and_after(world: PulsarWorld, codec: An
 
 def test_watchers_are_told_inside(world: PulsarWorld) -> None:
     client = world.client()
-    made, told = batch(client), []
+    told: list[Any] = []
+    made = batch(client)
     made.then(told.append)
     with client.driver.enter():
         made.complete(1, 2)

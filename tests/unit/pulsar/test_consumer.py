@@ -10,7 +10,6 @@ from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.pulsar import opening
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.consumer import ConsumerEngine
-from mqclient.pulsar.options import ConsumerOptions, checked
 from mqclient.pulsar.producer import ProducerEngine, prepare
 from tests.support.pulsar_world import PulsarWorld
 
@@ -341,16 +340,3 @@ def test_failover_knows_who_is_active(world: PulsarWorld) -> None:
     world.face(first).close()
     world.world.run()
     assert second.active
-
-
-def test_what_cannot_be_is_refused() -> None:
-    for given, text in (
-        ({"type": "both"}, "the types are"),
-        ({"receiver_queue": -1}, "not negative"),
-        ({"start": "middle"}, "starts at"),
-        ({"start": object()}, "then seek"),
-        ({"type": "shared", "read_compacted": True}, "needs an exclusive"),
-        ({"zzz": 1}, "the options are"),
-    ):
-        with pytest.raises(ConfigError, match=text):
-            checked(ConsumerOptions, given)

@@ -50,12 +50,13 @@ def test_a_command_that_cannot_be_read(raw: RawClient) -> None:
 
 
 def test_what_is_not_supported_says_so(raw: RawClient) -> None:
-    for kind, fields in {
+    commands: dict[str, dict[str, Any]] = {
         "GET_SCHEMA": {"topic": "t"},
         "NEW_TXN": {},
         "TC_CLIENT_CONNECT_REQUEST": {"tc_id": 0},
         "WATCH_TOPIC_LIST": {"watcher_id": 1, "namespace": "public/default", "topics_pattern": ".*"},
-    }.items():
+    }
+    for kind, fields in commands.items():
         name, told = raw.ask(kind, **fields)
         assert (name, told.error) == ("ERROR", ServerError.NotAllowedError)
         assert kind in told.message
