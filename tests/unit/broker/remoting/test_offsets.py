@@ -59,7 +59,7 @@ def test_ends_and_times(raw: Raw, broker: EmbeddedBroker) -> None:
     queue: dict[str, Any] = {"topic": "times", "queueId": 0}
     assert raw.ask(Request.GET_MAX_OFFSET, **queue).field("offset") == "3"
 
-    def at(when: int, **bounds: str) -> str:
+    def at(when: int, **bounds: Any) -> str:
         found: str = raw.ask(Request.SEARCH_OFFSET_BY_TIMESTAMP, **queue, timestamp=when, **bounds).field("offset")
         return found
 

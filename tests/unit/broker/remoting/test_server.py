@@ -84,3 +84,22 @@ def test_many_requests_in_one_write_are_all_answered(raw: Raw) -> None:
 
 def test_kinds() -> None:
     assert [kind_of(11), kind_of(9999)] == ["PULL_MESSAGE", "9999"]
+
+
+def test_members_are_asked_and_heard_or_given_up(connect: Connect, broker: EmbeddedBroker) -> None:
+    member, lost, admin = connect(), connect(), connect()
+    info: dict[str, Any] = {"consumerGroup": "asked"}
+    member.heartbeat("here@1", "asked", {"TBW102": 1})
+    lost.heartbeat("lost@1", "asked", {"TBW102": 1})
+    member.pushed(Request.NOTIFY_CONSUMER_IDS_CHANGED)
+    heard = admin.tell(Request.GET_CONSUMER_RUNNING_INFO, **info, clientId="here@1")
+    member.respond(member.pushed(Request.GET_CONSUMER_RUNNING_INFO), 0, b"fine")
+    assert admin.answer(heard).body == b"fine"
+    silent = admin.tell(Request.GET_CONSUMER_RUNNING_INFO, **info, clientId="here@1")
+    member.pushed(Request.GET_CONSUMER_RUNNING_INFO)
+    broker.control.move_clock(11)
+    assert admin.answer(silent).code == 207
+    gone = admin.tell(Request.GET_CONSUMER_RUNNING_INFO, **info, clientId="lost@1")
+    lost.pushed(Request.GET_CONSUMER_RUNNING_INFO)
+    lost.close()
+    assert admin.answer(gone).code == 207
