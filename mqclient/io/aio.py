@@ -22,18 +22,20 @@ from mqclient.io.tls import Encrypted
 T = TypeVar("T")
 logger = logging.getLogger("mqclient.io")
 
-LINGER = 1.0
+LINGER = 3.0
 """Seconds for the last bytes of a connection that is being closed."""
+_DRAIN = 0.5
+"""Seconds that the other end has to close, too."""
 
 
 class AsyncioDriver:
     """Entering is nearly free, as one loop runs one thing at a time; what it buys is order.
 
     Outboxes are written once per turn of the loop, so many sends of one turn become one write. Deliveries are made on
-    leaving.
+    leaving. `send_now` is for the threads driver, which sends by itself: here the loop's transports do.
     """
 
-    def __init__(self, name: str = "mqclient") -> None:
+    def __init__(self, name: str = "mqclient", *, send_now: object = None) -> None:
         self.name = name
         self._loop = asyncio.get_running_loop()
         self.now = Now(self._loop.time(), time_ns() // 1_000_000)
@@ -100,6 +102,8 @@ class AsyncioDriver:
         connection = link.handle = Connection(self, link)
         self._connections.add(connection)
         connection.dialing = self._task(self._dial(connection, address, deadline))
+        # Not by the task itself: one that is cancelled before its first step runs none of its lines.
+        connection.dialing.add_done_callback(connection.dialed)
 
     def disconnect(self, link: Link) -> None:
         connection: Connection | None = link.handle
@@ -211,17 +215,14 @@ class AsyncioDriver:
         if address.tls is not None:
             assert isinstance(address.tls, Encrypted)
             options = {"ssl": address.tls.context, "server_hostname": address.tls.server_name or address.host}
-        cause: BaseException = TimeoutError("no connection in time")
         try:
             await self._loop.create_connection(lambda: connection, address.host, address.port, **options)
         except asyncio.CancelledError:
             pass  # at the deadline, or nobody wants it any more
         except (OSError, ValueError) as error:  # ValueError: a host name that cannot be one
-            cause = error
+            connection.cause = error
         finally:
             timer.cancel()
-            if connection.transport is None:
-                connection.connection_lost(cause)
 
     def _task(self, coroutine: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = self._context.run(self._loop.create_task, coroutine)
@@ -248,6 +249,7 @@ class Connection(asyncio.Protocol):
         self.link: Link | None = link
         self.transport: asyncio.Transport | None = None
         self.dialing: asyncio.Task[None] | None = None
+        self.cause: BaseException = TimeoutError("no connection in time")
         self.ended: asyncio.Future[None] = driver._loop.create_future()
         self._driver = driver
         self._linger: asyncio.TimerHandle | None = None
@@ -275,10 +277,28 @@ class Connection(asyncio.Protocol):
             self.link.handle = None
             self.link = None
         if self.transport is not None:
-            self.transport.close()
-            self._linger = self._driver._loop.call_later(LINGER, self.transport.abort)
+            # Closing with bytes unread would reset the connection, and the peer would lose what we wrote last: so say
+            # that nothing more comes, and read and drop until the other end closes.
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            else:
+                self.transport.close()
+            self._linger = self._driver._loop.call_later(_DRAIN, self._give_up)
         elif self.dialing is not None:
             self.dialing.cancel()
+
+    def dialed(self, _: asyncio.Task[None]) -> None:
+        """The attempt is over; `connection_made` was called if it succeeded."""
+        if self.transport is None:
+            self.connection_lost(self.cause)
+
+    def _give_up(self) -> None:
+        """The other end did not close in time; what is not written yet gets a little longer."""
+        assert self.transport is not None
+        if self.transport.get_write_buffer_size() and not self.transport.is_closing():
+            self._linger = self._driver._loop.call_later(LINGER, self.transport.abort)
+        else:
+            self.transport.abort()
 
     # ---- called by the loop
 

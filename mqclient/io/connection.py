@@ -41,6 +41,8 @@ class Connection:
         self.blocked = False
         """The reader thread waits until it can write."""
         self.closing = False
+        self.half_closed = False
+        """All is written and our end said so; what still comes is read and dropped, until the other end closes."""
         self.linger_until = inf
         self.remote = link.remote
         self.broken: BaseException | None = None
@@ -158,6 +160,17 @@ class Connection:
         except OSError as error:
             self.broken = error
             return -(error.errno or errno.EIO)
+
+    def half_close(self, until: float) -> None:
+        """Say that nothing more comes. Closing with bytes unread would reset the connection, and the peer would lose
+        what we wrote last."""
+        self.half_closed = True
+        self.linger_until = min(self.linger_until, until)
+        assert self.sock is not None
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self.broken = error
 
     def close(self) -> None:
         """Close without any goodbye; what the goodbye was stood in the outbox."""

@@ -20,8 +20,10 @@ from mqclient.io.sockets import name_of
 
 logger = logging.getLogger("mqclient.io")
 
-LINGER = 1.0
+LINGER = 3.0
 """Seconds for the last bytes of a connection that is being closed."""
+_DRAIN = 0.5
+"""Seconds that the other end then has to close, too."""
 
 
 class Entered(Protocol):
@@ -170,8 +172,7 @@ class ReaderThread:
     def _finished(self) -> bool:
         if self._stop_at is None:
             return False
-        writing = any(connection.writing for connection in self._connections.values())
-        return not (self._new or self._handed or writing) or monotonic() >= self._stop_at
+        return not (self._new or self._handed or self._connections) or monotonic() >= self._stop_at
 
     def _sleep_seconds(self) -> float | None:
         if self._handed or self._new:  # by ourselves: nobody rang
@@ -207,8 +208,22 @@ class ReaderThread:
         for connection in list(self._connections.values()):
             if connection.closing and monotonic() >= connection.linger_until:
                 self._tend(connection)
+        if self._stop_at is not None:
+            for connection in list(self._connections.values()):
+                self._let_go(connection, self._stop_at)
         if self._driver.alarm <= monotonic():
             self._driver.fire()
+
+    def _let_go(self, connection: Connection, until: float) -> None:
+        """The driver stops: end what the engine left open."""
+        if not connection.closing:
+            with self._driver.enter():
+                link, connection.link = connection.link, None
+                connection.closing = True
+                connection.linger_until = until
+                if link is not None:
+                    connection.final, link.outbox, link.handle = link.outbox, [], None
+            self._handed.append(connection)
 
     def _ready(self, connection: Connection, mask: int) -> None:
         if mask & WRITE and connection.blocked:
@@ -268,8 +283,12 @@ class ReaderThread:
             self._retire(connection)
 
     def _retire(self, connection: Connection) -> None:
-        """Close what is written or given up, unless a caller reads; it hands the connection over again when it left."""
-        over = not connection.writing or connection.broken is not None or connection.expired(monotonic())
+        """Close what is over, unless a caller reads; it hands the connection over again when it left."""
+        now = monotonic()
+        over = connection.broken is not None or connection.expired(now)
+        if not over and not connection.writing and not connection.half_closed:
+            connection.half_close(now + _DRAIN)
+            over = connection.broken is not None
         if over and connection.reading.acquire(False):
             self._close_connection(connection)
 

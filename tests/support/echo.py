@@ -170,6 +170,8 @@ class EchoServer:
                 for request_id, body in reader.feed(data):
                     self.received.append(body)
                     self._answer(sock, request_id, body)
+                if reader.error is not None:
+                    break
         except OSError:
             pass  # the test closed one side
         finally:

@@ -460,8 +460,8 @@ def test_a_bug_of_the_engine_costs_the_connection_not_the_thread(
 
     ask(engine, b"x")
     engine.on_push = bug
-    slot = engine.submit(b"push 1", LONG)
     silent = engine.submit(b"silent", LONG)
+    slot = engine.submit(b"push 1", LONG)
     with pytest.raises(LinkError, match="a bug in the engine"):
         driver.wait(silent, driver.deadline(LONG))
     assert slot.done
