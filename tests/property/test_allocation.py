@@ -16,6 +16,7 @@ from mqclient._native import allocation as native
 from mqclient._pure import allocation as pure
 
 BOTH = (native, pure)
+PATIENT = settings(deadline=None)  # machines under load, sanitizers
 BALANCED = ("averagely", "averagely_by_circle", "sticky")
 HASHED = ("consistent_hash", "rendezvous")
 
@@ -61,6 +62,7 @@ def shares(module: Any, rule: str, queues: list[Queue], members: list[str], **op
 
 
 @pytest.mark.parametrize("rule", [*BALANCED, *HASHED, "machine_room_nearby"])
+@PATIENT
 @given(queue_lists, member_lists)
 def test_every_queue_belongs_to_exactly_one(rule: str, queues: list[Queue], members: list[str]) -> None:
     options = ROOMS if rule == "machine_room_nearby" else {}
@@ -71,6 +73,7 @@ def test_every_queue_belongs_to_exactly_one(rule: str, queues: list[Queue], memb
 
 
 @pytest.mark.parametrize("rule", BALANCED)
+@PATIENT
 @given(queue_lists, member_lists)
 def test_sizes_differ_by_one_at_most(rule: str, queues: list[Queue], members: list[str]) -> None:
     for module in BOTH:
@@ -78,6 +81,7 @@ def test_sizes_differ_by_one_at_most(rule: str, queues: list[Queue], members: li
         assert max(sizes) - min(sizes) <= 1
 
 
+@PATIENT
 @given(queue_lists, lists_with_repeats, st.sets(st.sampled_from(["r1", "r2", ""])))
 def test_machine_room_shares_the_queues_of_its_rooms(queues: list[Queue], members: list[str], rooms: set[str]) -> None:
     distinct = list(dict.fromkeys(members))
@@ -88,6 +92,7 @@ def test_machine_room_shares_the_queues_of_its_rooms(queues: list[Queue], member
         assert {queue.broker_name.split("@")[0] for queue in owned} <= rooms
 
 
+@PATIENT
 @given(st.data(), queue_lists, lists_with_repeats)
 def test_native_gives_what_pure_gives(data: st.DataObject, queues: list[Queue], members: list[str]) -> None:
     own = data.draw(st.sampled_from(members) | ids)
@@ -110,6 +115,7 @@ def test_native_gives_what_pure_gives(data: st.DataObject, queues: list[Queue], 
     assert native.repeated(members) == pure.repeated(members)
 
 
+@PATIENT
 @given(queue_lists, lists_with_repeats, st.integers(0, 12), st.sampled_from([0xF, 0xFF, (1 << 70) - 1]))
 def test_native_gives_what_pure_gives_with_a_hash_that_collides(
     queues: list[Queue], members: list[str], virtual_nodes: int, mask: int
@@ -123,6 +129,7 @@ def test_native_gives_what_pure_gives_with_a_hash_that_collides(
         assert native.allocate("consistent_hash", own, queues, members, **options) == expected
 
 
+@PATIENT
 @given(lists_with_repeats, st.lists(st.tuples(st.integers(0, 19), ids), max_size=6))
 def test_what_is_kept_about_a_list_never_answers_for_another(
     members: list[str], changes: list[tuple[int, str]]
@@ -145,7 +152,7 @@ def moved(before: dict[Queue, str], after: dict[Queue, str]) -> dict[Queue, tupl
 
 @pytest.mark.parametrize("module", BOTH, ids=["native", "pure"])
 @pytest.mark.parametrize("rule", HASHED)
-@settings(max_examples=20, deadline=None)
+@settings(PATIENT, max_examples=20)
 @given(st.integers(2, 24), st.integers(0), st.integers(1, 300))
 def test_only_what_must_moves_when_one_leaves_or_joins(
     module: Any, rule: str, count: int, who: int, queues: int
@@ -161,7 +168,7 @@ def test_only_what_must_moves_when_one_leaves_or_joins(
 
 
 @pytest.mark.parametrize("module", BOTH, ids=["native", "pure"])
-@settings(max_examples=20, deadline=None)
+@settings(PATIENT, max_examples=20)
 @given(st.integers(2, 24), st.integers(0), st.integers(1, 300))
 def test_sticky_moves_as_few_as_balance_allows(module: Any, count: int, who: int, queues: int) -> None:
     members = usual_members(count)
