@@ -60,8 +60,11 @@ _value = JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse).raw
 def _decode_json(data: bytes) -> Header:
     try:
         text = data.decode()
-        members = dict(_object(text))
-        fields = _fields(text, members)
+        members, raw = {}, "null"
+        for name, value, written in _object(text):
+            members[name] = value
+            raw = written if name == "extFields" else raw
+        fields = _fields(raw)
     except (UnicodeDecodeError, JSONDecodeError, RecursionError) as error:
         raise ProtocolError(f"header is no JSON: {error}") from error
     if members.get("code") is None:
@@ -77,24 +80,23 @@ def _decode_json(data: bytes) -> Header:
     )
 
 
-def _fields(text: str, members: dict[str, str | None]) -> dict[str, str]:
-    ext = members.get("extFields")
-    if ext is None:
+def _fields(raw: str) -> dict[str, str]:
+    if raw == "null":
         return {}
-    if not ext.startswith("{"):
-        raise ProtocolError("extFields is no object")
-    return {name: value for name, value in dict(_object(ext)).items() if value is not None}
+    fields = {name: value for name, value, _ in _object(raw)}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _object(text: str) -> Iterator[tuple[str, str | None]]:
-    """The members of the object that `text` is: strings as such, null as None, all else as its JSON text."""
+def _object(text: str) -> Iterator[tuple[str, str | None, str]]:
+    """The members of the object that `text` is: name, value and how it is written. A string's value is what it says,
+    null's is None, anything else's its JSON text."""
     at = _expect(text, 0, "{")
     if text[at : at + 1] != "}":
         while True:
             name, at = scanstring(text, _expect(text, at, '"'), True)
             start = _expect(text, at, ":")
             value, at = _value(text, start)
-            yield name, _as_text(value, text[start:at])
+            yield name, _as_text(value, text[start:at]), text[start:at]
             at = _blank(text, at).end()  # type: ignore[union-attr]
             if text[at : at + 1] != ",":
                 break
