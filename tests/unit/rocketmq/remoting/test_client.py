@@ -1,0 +1,147 @@
+"""The client: name servers in turn, links made anew, answers matched, everything ended at the close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.core.steps import run_steps
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
+from mqclient.rocketmq.codes import BrokerError, Request
+from mqclient.rocketmq.model import Message
+from mqclient.rocketmq.remoting.client import ClientEngine, Options, check_options
+from tests.support.leaks import assert_quiet
+from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
+
+TOPICS = Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+
+
+@pytest.fixture(name="cluster")
+def cluster_fixture(codec: Any) -> VirtualCluster:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders")
+    return cluster
+
+
+def ask(client: VirtualClient, code: Request, fields: dict[str, str]) -> Any:
+    with client.driver.enter():
+        return run_steps(client.engine.ask_name_server_steps(code, fields))
+
+
+def test_the_next_name_server_is_asked_and_remembered(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    with client.driver.enter():
+        client.engine.name_servers.addresses = ["nobody:1", "names:9876"]
+    slot = ask(client, TOPICS, {})
+    cluster.world.run()
+    assert b"orders" in slot.result()
+    assert client.engine.name_servers.current == "names:9876"
+
+
+def test_when_none_answers_the_error_names_them(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    with client.driver.enter():
+        client.engine.name_servers.addresses = ["nobody:1", "nobody:2"]
+    slot = ask(client, TOPICS, {})
+    cluster.world.run()
+    assert isinstance(slot.error, LinkError)
+    assert "nobody:1;nobody:2" in str(slot.error)
+
+
+def test_an_answer_with_an_error_is_raised_with_who_and_what(cluster: VirtualCluster) -> None:
+    slot = ask(cluster.client(), Request.GET_ROUTEINFO_BY_TOPIC, {"topic": "nowhere"})
+    cluster.world.run()
+    error = slot.error
+    assert isinstance(error, BrokerError)
+    assert (error.code, error.remote, error.request) == (17, "names:9876", "GET_ROUTEINFO_BY_TOPIC")
+
+
+def test_no_answer_ends_at_the_deadline_and_a_late_one_is_passed_over(cluster: VirtualCluster) -> None:
+    cluster.control.delay("GET_ALL_TOPIC_LIST_FROM_NAMESERVER", 5.0)
+    client = cluster.client()
+    with client.driver.enter():
+        slot = client.engine.ask("names:9876", TOPICS, {}, timeout=1.0)
+    cluster.world.advance(2)
+    assert isinstance(slot.error, DeadlineError)
+    cluster.world.advance(5)
+    assert client.engine.links["names:9876"].inflight.late == 1
+
+
+def test_a_lost_connection_is_made_anew_by_the_next_request(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    cluster.control.cut("GET_ALL_TOPIC_LIST_FROM_NAMESERVER")
+    with client.driver.enter():
+        first = client.engine.ask("names:9876", TOPICS, {})
+    cluster.world.run()
+    assert isinstance(first.error, LinkError)
+    with client.driver.enter():
+        second = client.engine.ask("names:9876", TOPICS, {})
+    cluster.world.run()
+    assert second.result().code == 0
+    assert client.engine.links["names:9876"].epoch == 2
+
+
+def test_routes_are_refreshed_and_beats_go_out_by_themselves(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.push("billing", "orders")
+    before = [cluster.control.count(name) for name in ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT")]
+    cluster.world.advance(61)
+    after = [cluster.control.count(name) for name in ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT")]
+    assert all(later >= earlier + 2 for earlier, later in zip(before, after, strict=True))
+
+
+def test_new_queues_are_found_with_the_next_refresh(cluster: VirtualCluster) -> None:
+    push = cluster.client().push("billing", "orders")
+    cluster.broker.broker.topics["orders"].read_queues = 6
+    cluster.world.advance(35)
+    assert push.queues("orders") == [0, 1, 2, 3, 4, 5]
+
+
+def test_diagnose_and_close(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.push("billing", "orders")
+    client.produce(Message("orders", b"x"))
+    state = client.engine.diagnose()
+    assert state["producers"] == ["producers"]
+    assert state["consumers"]["billing"]["code_25"] == 0
+    assert "orders" in state["topics"]
+    with client.driver.enter():
+        slot = client.engine.shutdown()
+    client.driver.wait(slot)
+    cluster.world.run()
+    assert_quiet(client.engine.links.values())
+    assert cluster.broker.members.consumers == {}
+    with client.driver.enter():
+        assert client.engine.shutdown().done
+        with pytest.raises(ClosedError):
+            client.engine.link("names:9876")
+    cluster.world.advance(120)  # no timer goes on
+
+
+def test_work_outside_comes_back_inside(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    with client.driver.enter():
+        good, bad = client.engine.outside(lambda: 7), client.engine.outside(lambda: 1 // 0)
+    cluster.world.run()
+    assert good.result() == 7
+    assert isinstance(bad.error, ZeroDivisionError)
+
+
+def test_brokers_that_no_route_names(cluster: VirtualCluster) -> None:
+    with pytest.raises(LinkError, match="no route names the broker nowhere"):
+        cluster.client().engine.broker_address("nowhere")
+
+
+def test_options() -> None:
+    assert Options.of({"route_interval": 5.0}).route_interval == 5.0
+    with pytest.raises(ConfigError, match="did you mean 'offset_dir'"):
+        Options.of({"offsetdir": "/"})
+    with pytest.raises(ConfigError, match="there are a, b"):
+        check_options({"quite_different": 1}, ["b", "a"])
+
+
+def test_only_a_client_of_threads_blocks(cluster: VirtualCluster) -> None:
+    driver = cluster.world.driver()
+    with driver.enter():
+        assert ClientEngine(driver, cluster.codec, "names", Options()).blocking

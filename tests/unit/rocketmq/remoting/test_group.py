@@ -1,0 +1,139 @@
+"""A member of a group: where it begins, what it keeps, how it leaves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from mqclient.errors import ClosedError, ConfigError
+from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.remoting.group import member_options, start_ms, topics_of
+from tests.unit.rocketmq.remoting.cluster import VirtualCluster
+
+
+@pytest.fixture(name="cluster")
+def cluster_fixture(codec: Any) -> VirtualCluster:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 1)
+    return cluster
+
+
+@pytest.mark.parametrize(("start", "offset"), [("first", 2), ("last", 10), ("time", 6)])
+def test_where_a_new_group_begins(cluster: VirtualCluster, start: str, offset: int) -> None:
+    cluster.fill("orders", 6)
+    cluster.world.advance(100)
+    middle = cluster.world.wall_ms
+    cluster.fill("orders", 4)
+    cluster.broker.broker.topics["orders"].queues[0].log.trim(2)
+    push = cluster.client().push("fresh", "orders", start=middle if start == "time" else start)
+    (queue,) = (queue for queue in push.member.queues if queue.topic == "orders")
+    assert push.member.queues[queue].started_at == offset
+
+
+def test_what_is_stored_beats_the_start(cluster: VirtualCluster) -> None:
+    cluster.fill("orders", 6)
+    cluster.broker.offsets.stored["known", "orders", 0] = 4
+    push = cluster.client().push("known", "orders", start="first")
+    assert sorted(held.started_at for held in push.member.queues.values()) == [0, 4]
+
+
+def test_offsets_are_told_every_five_seconds_and_at_the_end(cluster: VirtualCluster) -> None:
+    push = cluster.client().push("g", "orders", start="first")
+    cluster.fill("orders", 3)
+    cluster.world.advance(6)
+    key = ("g", "orders", 0)
+    assert cluster.broker.offsets.stored[key] == 3
+    cluster.fill("orders", 2)
+    cluster.world.advance(0.1)
+    push.close()
+    assert cluster.broker.offsets.stored[key] == 5
+    assert cluster.broker.members.consumers == {}
+    with pytest.raises(ClosedError):
+        push.member.check_open()
+    push.close()
+
+
+def test_a_queue_given_up_is_told_at_once(cluster: VirtualCluster) -> None:
+    cluster.topic("wide", 2)
+    first = cluster.client().push("g", "wide", start="first")
+    cluster.fill("wide", 3)
+    cluster.world.advance(1)
+    second = cluster.client().push("g", "wide", start="first")
+    cluster.world.advance(1)
+    assert [len(first.queues("wide")), len(second.queues("wide"))] == [1, 1]
+    (given,) = second.queues("wide")
+    assert cluster.broker.offsets.stored["g", "wide", given] == 3
+
+
+def test_one_consumer_of_a_group_in_a_client(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.push("g", "orders")
+    again = client.push("g", "orders")
+    assert isinstance(again.started.error, ConfigError)
+    assert client.engine.consumers["g"] is not again.member
+
+
+def test_a_start_that_fails_leaves_nothing_behind(cluster: VirtualCluster) -> None:
+    cluster.world.refuse(("names", 9876))
+    client = cluster.client()
+    push = client.push("g", "orders")
+    cluster.world.advance(10)
+    assert push.started.error is not None
+    assert client.engine.consumers == {}
+
+
+def test_the_heartbeat_says_how_we_consume(cluster: VirtualCluster) -> None:
+    push = cluster.client().push("g", "orders", start=5)
+    entry = push.member.heartbeat_entry()
+    assert (entry["consumeFromWhere"], entry["messageModel"]) == ("CONSUME_FROM_TIMESTAMP", "CLUSTERING")
+    listener = cluster.client(offset_dir="/nonexistent").push("b", "orders", model="broadcasting", start="first")
+    entry = listener.member.heartbeat_entry()
+    assert (entry["consumeFromWhere"], entry["messageModel"]) == ("CONSUME_FROM_FIRST_OFFSET", "BROADCASTING")
+    assert listener.member.subscriptions.topics() == ["orders"]
+
+
+def test_diagnose_tells_queues_and_counters(cluster: VirtualCluster) -> None:
+    cluster.fill("orders", 3)
+    push = cluster.client().push("g", "orders", start="first")
+    cluster.world.advance(1)
+    state = push.engine.diagnose()
+    (queue,) = (queue for queue in state["queues"] if queue.topic == "orders")
+    assert state["queues"][queue] == {"next_offset": 3, "committed": 3, "cached": 0, "cached_bytes": 0}
+    assert (state["code_25"], state["handled"], state["equal_id_seen"]) == (0, 3, False)
+
+
+def test_a_clash_that_cannot_be_looked_at(cluster: VirtualCluster) -> None:
+    cluster.control.answer("GET_CONSUMER_CONNECTION_LIST", 16, "no permission", times=9)
+    twins = [cluster.client(client_id="same@1").push("g", "orders") for _ in range(2)]
+    cluster.world.advance(30)
+    assert all(twin.member.diagnose()["equal_id_seen"] for twin in twins)
+    assert cluster.control.count(Request.GET_CONSUMER_CONNECTION_LIST.name) == 4
+
+
+def test_options() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+    assert [start_ms("first"), start_ms(7.9), start_ms(noon)] == [None, 7, 1767268800000]
+    with pytest.raises(ConfigError, match="start='middle'"):
+        start_ms("middle")
+    assert topics_of("a") == {"a": "*"}
+    assert topics_of(["a", "b"]) == {"a": "*", "b": "*"}
+    assert topics_of({"a": "x"}) == {"a": "x"}
+    with pytest.raises(ConfigError, match="needs a topic"):
+        topics_of([])
+    with pytest.raises(ConfigError, match="did you mean 'pull_batch'"):
+        member_options({"pull_batches": 1})
+
+
+def test_what_is_wrong_is_said(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"model": "anycast"}, "model='anycast'"),
+        ({"rule": "fair"}, "allocation rule 'fair'"),
+    ]
+    for options, says in wrong:
+        with pytest.raises(ConfigError, match=says):
+            client.push("g", "orders", **options)
+    with pytest.raises(ConfigError, match="illegal"):
+        client.push("g", "bad topic!")

@@ -1,0 +1,44 @@
+"""Name servers: the list in every form, the good one remembered, the next one asked."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from mqclient.errors import ConfigError
+from mqclient.rocketmq.remoting.nameserver import NameServers, parse_address, split_address
+
+
+def test_lists_and_texts() -> None:
+    assert sorted(NameServers("a:1; b:2;", Random(1)).addresses) == ["a:1", "b:2"]
+    assert sorted(NameServers(["a", "[::1]:5"], Random(1)).addresses) == ["[::1]:5", "a:9876"]
+    assert str(NameServers("a:1", Random(1))) == "a:1"
+
+
+@pytest.mark.parametrize("servers", ["", ";", []])
+def test_none_names_the_cure(servers: str) -> None:
+    with pytest.raises(ConfigError, match="NAMESRV_ADDR"):
+        NameServers(servers, Random(1))
+
+
+def test_only_the_one_that_is_asked_can_fail() -> None:
+    servers = NameServers("a:1;b:2;c:3", Random(1))
+    first = servers.current
+    servers.failed(first)
+    second = servers.current
+    servers.failed(first)  # told late by a second request
+    assert servers.current == second
+    servers.failed(second)
+    servers.failed(servers.current)
+    assert servers.current == first
+    assert len(servers) == 3
+
+
+def test_addresses() -> None:
+    assert split_address("[fe80::1]:10911") == ("fe80::1", 10911)
+    assert split_address("host") == ("host", 9876)
+    assert parse_address(" [::1] ") == "[::1]:9876"
+    for wrong in (":1", "host:port", "[]:1"):
+        with pytest.raises(ConfigError, match="is no address"):
+            split_address(wrong)

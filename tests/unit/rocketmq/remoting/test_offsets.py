@@ -1,0 +1,164 @@
+"""Offset stores: where each is read, when it is told, and what a broken one costs."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient.core.steps import run_steps
+from mqclient.errors import RemoteError
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.offset_file import OffsetFile
+from mqclient.rocketmq.remoting.offsets import LocalOffsets, RemoteOffsets
+from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+OTHER = MessageQueue("orders", "broker-a", 1)
+
+
+@pytest.fixture(name="client")
+def client_fixture(codec: Any) -> VirtualClient:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders")
+    cluster.broker.broker.group("g")
+    client = cluster.client()
+    with client.driver.enter():
+        client.engine.routes.fetch("orders")
+    cluster.world.run()
+    return client
+
+
+def run(client: VirtualClient, steps: Any) -> Any:
+    with client.driver.enter():
+        slot = run_steps(steps)
+    client.cluster.world.run()
+    return slot.result()
+
+
+def stored(client: VirtualClient) -> dict[int, int]:
+    return {key[2]: offset for key, offset in client.cluster.broker.offsets.stored.items()}
+
+
+def test_marks_only_rise_and_puts_go_anywhere(client: VirtualClient) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    offsets.mark(QUEUE, 5)
+    offsets.mark(QUEUE, 3)
+    assert offsets.told_by_pull(QUEUE) == 5
+    offsets.put(QUEUE, 1)
+    assert offsets.memory == {QUEUE: 1}
+
+
+def test_only_what_changed_is_told_to_brokers(client: VirtualClient) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    run(client, offsets.load_steps())
+    with client.driver.enter():
+        offsets.mark(QUEUE, 5)
+        offsets.flush()
+        offsets.flush()
+    client.cluster.world.run()
+    assert stored(client) == {0: 5}
+    assert client.cluster.control.count("UPDATE_CONSUMER_OFFSET") == 1
+    with client.driver.enter():
+        offsets.mark(OTHER, 7)
+        offsets.forget(OTHER)
+        offsets.flush()
+    assert run(client, offsets.close_steps()) is None
+    assert stored(client) == {0: 5}
+
+
+def test_clustering_reads_the_store_and_forgets_memory(client: VirtualClient) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    assert run(client, offsets.read_steps(QUEUE)) is None
+    client.cluster.broker.offsets.stored["g", "orders", 0] = 9  # another member went on
+    offsets.put(QUEUE, 4)
+    assert run(client, offsets.read_steps(QUEUE)) == 9
+    assert offsets.memory == {}
+    client.cluster.control.answer("QUERY_CONSUMER_OFFSET", 2, "busy")
+    with pytest.raises(RemoteError, match="busy"):
+        run(client, offsets.read_steps(QUEUE))
+
+
+def test_at_the_close_an_untold_offset_is_named(client: VirtualClient, caplog: pytest.LogCaptureFixture) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    offsets.put(QUEUE, 4)
+    client.cluster.control.cut("UPDATE_CONSUMER_OFFSET")
+    with caplog.at_level(logging.WARNING, "mqclient.remoting"):
+        run(client, offsets.close_steps())
+    assert any("could not tell an offset" in record.getMessage() for record in caplog.records)
+
+
+def local(client: VirtualClient, folder: Path) -> LocalOffsets:
+    return LocalOffsets(client.engine, "g", OffsetFile(str(folder), "host", "g"))
+
+
+def test_broadcasting_reads_memory_first_then_the_file(client: VirtualClient, tmp_path: Path) -> None:
+    offsets = local(client, tmp_path)
+    run(client, offsets.load_steps())
+    assert run(client, offsets.read_steps(QUEUE)) is None
+    with client.driver.enter():
+        offsets.mark(QUEUE, 5)
+        offsets.mark(QUEUE, 2)
+        offsets.persist(QUEUE)
+    run(client, offsets.close_steps())
+    again = local(client, tmp_path)
+    run(client, again.load_steps())
+    assert run(client, again.read_steps(QUEUE)) == 5
+    again.put(QUEUE, 1)  # a reset: memory, before the file knows
+    again.forget(QUEUE)
+    assert run(client, again.read_steps(QUEUE)) == 1
+    assert again.told_by_pull(QUEUE) == 0
+
+
+def test_a_queue_that_is_not_ours_now_keeps_its_entry(client: VirtualClient, tmp_path: Path) -> None:
+    first = local(client, tmp_path)
+    run(client, first.load_steps())
+    first.put(QUEUE, 5)
+    first.put(OTHER, 6)
+    run(client, first.close_steps())
+    second = local(client, tmp_path)
+    run(client, second.load_steps())
+    second.put(QUEUE, 7)
+    run(client, second.close_steps())
+    third = local(client, tmp_path)
+    run(client, third.load_steps())
+    assert [run(client, third.read_steps(queue)) for queue in (QUEUE, OTHER)] == [7, 6]
+
+
+def test_a_change_during_a_write_is_written_next(client: VirtualClient, tmp_path: Path) -> None:
+    offsets = local(client, tmp_path)
+    run(client, offsets.load_steps())
+    with client.driver.enter():
+        offsets.put(QUEUE, 1)
+        offsets.flush()
+        offsets.put(QUEUE, 2)
+        offsets.flush()  # one write at a time
+    client.cluster.world.run()
+    run(client, offsets.close_steps())
+    again = local(client, tmp_path)
+    run(client, again.load_steps())
+    assert run(client, again.read_steps(QUEUE)) == 2
+
+
+def test_a_disk_that_cannot_be_written_costs_one_warning(
+    client: VirtualClient, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets = local(client, tmp_path)
+    run(client, offsets.load_steps())
+
+    def full(self: OffsetFile, table: dict[MessageQueue, int]) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(OffsetFile, "save", full)
+    with caplog.at_level(logging.WARNING, "mqclient.remoting"):
+        for offset in range(3):
+            with client.driver.enter():
+                offsets.put(QUEUE, offset)
+                offsets.flush()
+            client.cluster.world.run()
+    assert [record.getMessage() for record in caplog.records] == [
+        "consumer:g cannot write its offsets, and goes on in memory: [Errno 28] No space left on device"
+    ]
+    assert run(client, offsets.read_steps(QUEUE)) == 2

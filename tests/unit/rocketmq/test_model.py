@@ -1,0 +1,88 @@
+"""What users hand over is checked before anything is sent, and the error says the cure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.errors import ConfigError
+from mqclient.rocketmq.model import (
+    Message,
+    MessageQueue,
+    PartialSendError,
+    Receipt,
+    check_group,
+    check_message,
+    check_topic,
+)
+
+QUEUE = MessageQueue("orders", "broker-a", 3)
+
+
+def test_queues_sort_as_in_java() -> None:
+    queues = [
+        MessageQueue("b", "x", 1),
+        MessageQueue("a", "y", 10),
+        MessageQueue("a", "y", 9),
+        MessageQueue("a", "x", 99),
+    ]
+    assert sorted(queues) == [queues[3], queues[2], queues[1], queues[0]]
+
+
+def test_a_message_shows_no_body() -> None:
+    message = Message("orders", b"secret", tag="t", keys="one")
+    assert repr(message) == "Message('orders', 6 bytes, tag='t', keys=['one'])"
+    assert Message("orders", bytearray(b"x")).keys == []
+
+
+@pytest.mark.parametrize(("body", "cure"), [("text", "encode it first"), ({"a": 1}, "turn it into bytes")])
+def test_bodies_are_bytes(body: Any, cure: str) -> None:
+    with pytest.raises(TypeError, match=cure):
+        Message("orders", body)
+
+
+def test_receipts() -> None:
+    receipt = Receipt(QUEUE, 5, "id", "offset id")
+    assert (receipt.ok, receipt.topic, receipt.status) == (True, "orders", "SEND_OK")
+    assert hash(receipt)
+
+
+@pytest.mark.parametrize("topic", ["", " ", None, "a b", "ä", "x" * 128])
+def test_topics(topic: Any) -> None:
+    with pytest.raises(ConfigError):
+        check_topic(topic)
+
+
+@pytest.mark.parametrize("group", ["", "a b", "x" * 121, "DEFAULT_CONSUMER", "DEFAULT_PRODUCER"])
+def test_groups(group: str) -> None:
+    with pytest.raises(ConfigError):
+        check_group(group)
+    check_group("billing-1_x|y%z")
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (Message("SCHEDULE_TOPIC_XXXX", b"x"), "broker's own"),
+        (Message("orders", b""), "empty body"),
+        (Message("orders", b"x" * 11), "11 bytes: 10 are allowed"),
+        (Message("orders", b"x", properties={"KEYS": "k"}), "property 'KEYS'"),
+    ],
+)
+def test_messages(message: Message, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_message(message, max_body=10)
+
+
+def test_only_messages_are_sent() -> None:
+    with pytest.raises(TypeError, match=r"rocketmq\.Message is sent, not bytes"):
+        check_message(b"x")
+    check_message(Message("orders", b"x", properties={"mine": "v"}))
+
+
+def test_partial_failure_tells_how_many_and_why() -> None:
+    results = [Receipt(QUEUE, 5, "id", ""), ConfigError("too long")]
+    error = PartialSendError(results)
+    assert str(error) == "1 of 2 messages were not sent; the first because of: too long"
+    assert error.results == results
