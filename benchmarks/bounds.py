@@ -77,7 +77,8 @@ def measure(*arguments: str, figures: Collection[str] = (), short: bool = False,
         command = [
             *(sys.executable, "-m", "pytest", str(HERE / "micro"), "-p", "no:cacheprovider", "-p", "no:xdist"),
             *("-o", "python_files=bench_*.py", "-o", "python_functions=bench_*", "-o", "timeout=0"),
-            *("--benchmark-columns=min,median,rounds", f"--figures-json={found}", f"--figures={','.join(figures)}"),
+            *("--benchmark-timer=time.process_time", "--benchmark-columns=min,median,rounds"),
+            *(f"--figures-json={found}", f"--figures={','.join(figures)}"),
             *(("--short",) if short else ()),
             *arguments,
         ]

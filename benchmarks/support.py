@@ -26,8 +26,10 @@ call; or `floor(program, *arguments)`. Others than native, pure and floor may jo
 `{"remoting.lazy.32 native/floor": {"max": 4, "why": "…"}, "remoting.full.32 pure/native": {"min": 25, "why": "…"}}`.
 `make test` checks them in a short form. `make bench` measures in full, `python -m benchmarks.run -k remoting` a part.
 
+Times are processor time: what else runs on the machine disturbs caches, but is not counted.
+
 A floor program `benchmarks/floor/<program>.c` is given the arguments as text, runs one round of at least some
-milliseconds and prints one number: nanoseconds per message. It is called once per round.
+milliseconds (CLOCK_PROCESS_CPUTIME_ID) and prints one number: nanoseconds per message. It is called once per round.
 """
 
 from __future__ import annotations
@@ -180,9 +182,9 @@ def _run(run: Callable[..., object], arguments: list[tuple[Any, ...]]) -> None:
 
 def _time(contender: Contender, calls: int) -> int:
     arguments = [contender.setup() for _ in range(calls)]
-    start = time.perf_counter_ns()
+    start = time.process_time_ns()
     _run(contender.run, arguments)
-    return time.perf_counter_ns() - start
+    return time.process_time_ns() - start
 
 
 class _Late:
