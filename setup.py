@@ -28,6 +28,10 @@ FROM_SDIST = (
 class BuildExtensions(build_ext):
     """Says the cure when the compiler cannot be run: a package that is quietly slow would be worse than no package."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
     def build_extension(self, ext: Extension) -> None:
         try:
             super().build_extension(ext)

@@ -7,14 +7,18 @@ def test_my_service(mq_broker):
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mqclient.broker import EmbeddedBroker
+if TYPE_CHECKING:
+    from mqclient.broker import EmbeddedBroker
 
 
 @pytest.fixture(scope="session")
 def mq_broker() -> Iterator[EmbeddedBroker]:
     """RocketMQ and Pulsar in this process, for the whole session; topics are made by the first message."""
+    from mqclient.broker import EmbeddedBroker  # not before it is asked for: pytest loads this plugin for every project
+
     with EmbeddedBroker() as broker:
         yield broker
