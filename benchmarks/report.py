@@ -82,8 +82,8 @@ def markdown(table: list[tuple[str, ...]], left_out: dict[str, str]) -> str:
     lines = [
         "# What mqclient's hot paths cost",
         "",
-        f"Measured {now} on: {machine()}. The best of many interleaved rounds, nanoseconds per message.",
-        "`make bench` measures anew.",
+        f"Measured {now} on: {machine()}. Processor time per message in",
+        "nanoseconds, the best of many interleaved rounds. `make bench` measures anew.",
         "",
         *("| " + " | ".join(line) + " |" for line in [HEAD, ("---",) * len(HEAD), *table]),
     ]
@@ -109,6 +109,7 @@ def plot(figures: dict[str, dict[str, Any]], path: Path) -> None:
         axes.barh([at for at, _ in bars], [value for _, value in bars], 0.25, label=contender, color=colours[contender])
     axes.set_yticks(range(len(names)), names)
     axes.set_xscale("log")
+    axes.set_xlim(left=1)
     axes.set_xlabel("nanoseconds per message (logarithmic)")
     axes.set_title(machine(), fontsize=9)
     handles, labels = axes.get_legend_handles_labels()
