@@ -37,7 +37,8 @@ __all__ = ["Client", "Consumer", "Producer", "Reader"]
 class Client:
     """One client of one cluster. Producers and consumers share its connections and are closed with it.
 
-    Times are seconds. `impl`: "native" or "pure", by default what MQCLIENT_IMPL asks for.
+    Times are seconds. `memory_limit`: bytes of bodies that producers may have in flight. `impl`: "native" or "pure", by
+    default what MQCLIENT_IMPL asks for.
     """
 
     def __init__(
@@ -48,18 +49,21 @@ class Client:
         operation_timeout: float = 30.0,
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
+        memory_limit: int = 64 << 20,
         impl: str | None = None,
     ) -> None:
-        self._driver: AsyncDriver = AsyncioDriver("mqclient-pulsar")
+        namespace = _impl.default if impl is None else _impl.select(impl)
+        self._driver: AsyncDriver = AsyncioDriver("mqclient-pulsar", send_now=namespace.pulsar.send_now)
         self._engine = ClientEngine(
             self._driver,
-            _impl.default if impl is None else _impl.select(impl),
+            namespace,
             url,
             auth=auth,
             blocking=False,  # unasync: drop
             operation_timeout=operation_timeout,
             connect_timeout=connect_timeout,
             keep_alive=keep_alive,
+            memory_limit=memory_limit,
         )
         with self._driver.enter():
             self._driver.attach(self._engine)
@@ -177,10 +181,11 @@ class Producer:
         event_time: int = 0,
         ordering_key: bytes | None = None,
     ) -> SendFuture:
-        """Take the message and return at once; the future tells the outcome."""
+        """Take the message; the future tells the outcome. It waits only while `memory_limit` is reached."""
         item = prepare(body, key, properties, event_time, ordering_key)
         with self._driver.enter():
-            return self._engine.submit(item)
+            future = self._engine.submit(item)
+        return future if future is not None else self._engine.submit_late(item)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until everything taken so far has its outcome."""

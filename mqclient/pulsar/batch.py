@@ -18,8 +18,8 @@ class Batch:
     what waits for the outcome waits here. `done` turns true after the outcome was written, never before.
     """
 
-    __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_watchers",
-                 "batched", "bytes", "count", "deadline", "done", "first", "frame", "published_at",
+    __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_slots", "_watchers",
+                 "batched", "count", "deadline", "done", "first", "frame", "held", "published_at",
                  "sequence_id")  # fmt: skip
 
     def __init__(self, client: ClientEngine, partition: int, sequence_id: int, deadline: float) -> None:
@@ -30,10 +30,12 @@ class Batch:
         self._error: MQError | None = None
         self._callbacks: deque[tuple[Callable[[Any], object], int]] = deque()
         self._watchers: list[Callable[[Batch], None]] = []
+        self._slots: list[tuple[Slot[Any], int]] = []
         self.sequence_id = sequence_id
         self.deadline = deadline
         self.count = 0
-        self.bytes = 0
+        self.held = (0, 0)
+        """Bytes and items that the client's budget holds for it."""
         self.batched = True
         self.published_at = client.driver.now.wall_ms
         self.first: Any = None
@@ -60,7 +62,12 @@ class Batch:
         return self._client.impl.pulsar.MessageId(self._ledger, self._entry, self._partition)
 
     def outcomes(self, start: int, stop: int) -> list[Any]:
-        return [self.outcome(index) for index in range(start, stop)]
+        """As `outcome`, for a run of messages."""
+        if self._error is not None or not self.batched:
+            return [self.outcome(index) for index in range(start, stop)]
+        make, ledger, entry, partition = self._client.impl.pulsar.MessageId, self._ledger, self._entry, self._partition
+        count = self.count
+        return [make(ledger, entry, partition, index, count) for index in range(start, stop)]
 
     def wait(self, timeout: float | None, /) -> bool:
         """Block until done; only a driver whose `wait` blocks can, so under asyncio this raises."""
@@ -93,6 +100,12 @@ class Batch:
         else:
             self._watchers.append(watcher)
 
+    def watch(self, index: int) -> Slot[Any]:
+        """A slot for the outcome of message `index`."""
+        slot: Slot[Any] = Slot()
+        self._slots.append((slot, index))
+        return slot
+
     def complete(self, ledger: int, entry: int) -> None:
         self._ledger = ledger
         self._entry = entry
@@ -104,8 +117,15 @@ class Batch:
 
     def _tell(self) -> None:
         self.done = True
+        self._client.budget.give(*self.held)
         self.frame = b""
         self.first = None
+        slots, self._slots = self._slots, []
+        for slot, index in slots:
+            if self._error is not None:
+                slot.fail(self._error)
+            else:
+                slot.complete(self.outcome(index))
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
             watcher(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any, Protocol
 
+from mqclient.core.budget import Budget
 from mqclient.core.driver import Address, Driver, Now
 from mqclient.core.slot import Slot, completed
 from mqclient.core.steps import Steps, gather, run_steps
@@ -42,6 +43,7 @@ class ClientEngine:
         operation_timeout: float = 30.0,
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
+        memory_limit: int = 64 << 20,
     ) -> None:
         self.driver = driver
         self.impl = impl
@@ -53,6 +55,8 @@ class ClientEngine:
         self.connect_timeout = connect_timeout
         self.keep_alive = keep_alive
         self.timers = Timers(driver)
+        self.budget = Budget(memory_limit)
+        """Of what producers took and the broker has not confirmed."""
         self.closed = False
         self._tls = tls
         self._pool: dict[tuple[str, int, str | None], Connection] = {}
@@ -180,6 +184,7 @@ class ClientEngine:
         members = list(self._members)
         yield gather([run_steps(member.close_steps()) for member in members])
         self.closed = True
+        self.budget.close(ClosedError("the client is closed"))
         for connection in list(self._pool.values()):
             connection.close()
         self._pool.clear()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot, completed, failed
-from mqclient.core.steps import Steps
+from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timer
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.pulsar import requests
@@ -51,7 +51,7 @@ def prepare(
 
 def prepare_many(messages: Sequence[Any]) -> Sequence[Item | bytes]:
     """Bodies stay as they are; a tuple holds the arguments of `prepare`."""
-    if all(type(message) is bytes for message in messages):
+    if set(map(type, messages)) <= {bytes}:
         return messages
     return [prepare(*message) if type(message) is tuple else prepare(message) for message in messages]
 
@@ -67,6 +67,10 @@ Part = tuple[Batch, int, int]
 def results(parts: list[Part]) -> list[Any]:
     """The outcome of each message, in order: an id or an error. Made outside of any entry."""
     return [outcome for batch, start, stop in parts for outcome in batch.outcomes(start, stop)]
+
+
+class _Full(Exception):
+    """No room for another batch now."""
 
 
 class ProducerEngine:
@@ -87,6 +91,7 @@ class ProducerEngine:
         self._next_sequence = 0 if options.initial_sequence_id is None else options.initial_sequence_id + 1
         self._named = False
         self._idle_asked = False
+        self._late = 0
         self._linger: Timer | None = None
         self._expiry: Timer | None = None
         self._failure: MQError | None = None
@@ -99,50 +104,85 @@ class ProducerEngine:
         self.client.join(self)
         return self.attachment.start(deadline)
 
-    def submit(self, item: Item) -> SendFuture:
-        """Take one message; its future."""
-        batch = self._add(item)
+    def submit(self, item: Item, reserved: bool = False) -> SendFuture | None:
+        """Take one message; its future, or None while there is no room for it: see `submit_late`."""
+        try:
+            batch = self._add(item, reserved)
+        except _Full:
+            return None
         future: SendFuture = self._future(batch, batch.count - 1)
+        return future
+
+    def submit_late(self, item: Item) -> SendFuture:
+        """Outside of any entry: wait for room, where waiting is possible."""
+        driver: Any = self.client.driver
+        if not self.client.blocking:
+            raise MQError("more is in flight than memory_limit allows: `await producer.send(…)` waits, submit cannot")
+        future = None
+        while future is None:
+            with driver.enter():
+                slot = self._reserve(item)
+            driver.wait(slot)
+            with driver.enter():
+                future = self.submit(item, reserved=True)
         return future
 
     def send(self, item: Item) -> Slot[MessageId]:
         """Take one message; a slot for its id."""
         try:
-            batch = self._add(item)
+            return self._watch_last(self._add(item))
+        except _Full:
+            return run_steps(self._send_late_steps(item))
         except MQError as error:
             return failed(error)
-        index = batch.count - 1
-        slot: Slot[MessageId] = Slot()
-
-        def tell(batch: Batch) -> None:
-            if batch.error is not None:
-                slot.fail(batch.error)
-            else:
-                slot.complete(batch.outcome(index))
-
-        batch.then(tell)
-        return slot
 
     def send_many(self, items: Sequence[Item | bytes]) -> Slot[list[Part]]:
         """Take many in one go; done when each has its outcome, see `results`."""
-        try:
-            parts = self._add_many(items)
-        except MQError as error:
-            return failed(error)
-        slot: Slot[list[Part]] = Slot()
-        left = len(parts)
+        return run_steps(self._send_many_steps(items))
 
-        def one(_: Batch) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                slot.complete(parts)
+    def _send_late_steps(self, item: Item) -> Steps[MessageId]:
+        while True:
+            yield self._reserve(item)
+            try:
+                batch = self._add(item, reserved=True)
+                break
+            except _Full:  # the room was for a batch that somebody else had begun, and which is full
+                continue
+        message_id: MessageId = yield self._watch_last(batch)
+        return message_id
 
-        for batch, _, _ in parts:
-            batch.then(one)
-        if not parts:
-            slot.complete(parts)
-        return slot
+    def _send_many_steps(self, items: Sequence[Item | bytes]) -> Steps[list[Part]]:
+        parts: list[Part] = []
+        start, reserved = 0, False
+        while start < len(items):
+            try:
+                start = self._add_run(items, start, parts, reserved)
+                reserved = False
+            except _Full:
+                yield self._reserve(_item(items[start]))
+                reserved = True
+            except MQError as error:
+                if not parts:
+                    raise
+                parts.append((self._refused(error, len(items) - start), 0, len(items) - start))
+                break
+        for batch in dict.fromkeys(part[0] for part in parts):
+            done: Slot[None] = Slot()
+            batch.then(lambda _, done=done: done.complete(None))  # type: ignore[misc]
+            yield done
+        return parts
+
+    def _refused(self, error: MQError, count: int) -> Batch:
+        """Messages that were never taken, because the producer ended before it was their turn."""
+        batch = Batch(self.client, self.topic.partition, self._next_sequence, 0.0)
+        batch.count = count
+        batch.fail(error)
+        return batch
+
+    @staticmethod
+    def _watch_last(batch: Batch) -> Slot[MessageId]:
+        # Refused at once, for its size, it has its outcome already.
+        return failed(batch.error) if batch.error is not None else batch.watch(batch.count - 1)
 
     def flush(self) -> Slot[None]:
         """Send what gathers; done when everything taken so far has its outcome."""
@@ -263,28 +303,62 @@ class ProducerEngine:
 
     # ---- gathering and sealing
 
-    def _add(self, item: Item) -> Batch:
+    def _portion(self, item: Item) -> tuple[int, int]:
+        """What is reserved before an entry begins. A batch reserves its limit; sealed, it gives back what it did not
+        need."""
+        return (self.options.batch_max_bytes if self.options.batching else len(item[0] or b""), 1)
+
+    def _reserve(self, item: Item) -> Slot[None]:
+        """Room for the entry that begins with this message, when it is our turn; then add it, with `reserved`."""
+        self._late += 1
+        return self.client.budget.reserve(*self._portion(item))
+
+    def _take_room(self, item: Item, reserved: bool) -> tuple[int, int]:
+        portion = self._portion(item)
+        if not reserved and not self.client.budget.take(*portion):
+            raise _Full
+        return portion
+
+    def _check(self, item: Item, reserved: bool) -> bool:
+        """Whether what was reserved is needed: not if somebody else has begun a batch meanwhile. The rest is given
+        back *after* the message was added, for it wakes the next one, who must not overtake it."""
+        if reserved:
+            self._late -= 1
         if self._failure is not None:
+            if reserved:
+                self.client.budget.give(*self._portion(item))
             raise self._failure
-        options, builder = self.options, self._builder
-        if not options.batching:
-            return self._add_alone(item)
+        if self._late and not reserved:
+            raise _Full  # others wait already: no message overtakes them
+        return reserved and (self._gathering is None or self._overflows(item))
+
+    def _overflows(self, item: Item) -> bool:
+        """Whether the message does not fit into the batch that gathers."""
+        size = 0 if item[0] is None else len(item[0])
+        return bool(self._builder.count) and self._builder.size + size > self.options.batch_max_bytes
+
+    def _add(self, item: Item, reserved: bool = False) -> Batch:
+        needed = self._check(item, reserved)
+        if not self.options.batching:
+            return self._add_alone(item, reserved)
+        unused = self._make_room(item, needed)
+        batch = self._gathering or self._gather(item, needed)
         body, key, properties, event_time, ordering_key, _, key_b64 = item
-        if builder.count and builder.size + (len(body) if body is not None else 0) > options.batch_max_bytes:
-            self._seal()
-        batch = self._gathering or self._gather(item)
         sequence_id = batch.sequence_id + batch.count
-        size = builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
+        size = self._builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
         batch.count += 1
         self._next_sequence = sequence_id + 1
-        if batch.count >= options.batch_max_messages or size >= options.batch_max_bytes:
+        if batch.count >= self.options.batch_max_messages or size >= self.options.batch_max_bytes:
             self._seal()
+        self._give_back(item, unused, reserved and not needed)
         return batch
 
-    def _add_alone(self, item: Item) -> Batch:
+    def _add_alone(self, item: Item, reserved: bool) -> Batch:
         """An entry that is not batch-framed."""
         body, key, properties, event_time, ordering_key, _, key_b64 = item
+        portion = self._take_room(item, reserved)
         batch = self._new_batch(item)
+        batch.held = portion
         batch.batched = False
         batch.count = 1
         self._next_sequence += 1
@@ -302,29 +376,29 @@ class ProducerEngine:
         self._frame(batch, metadata, b"" if body is None else body, 0)
         return batch
 
-    def _add_many(self, items: Sequence[Item | bytes]) -> list[Part]:
-        """One crossing a batch; without batching one a message."""
-        if self._failure is not None:
-            raise self._failure
+    def _add_run(self, items: Sequence[Item | bytes], start: int, parts: list[Part], reserved: bool) -> int:
+        """One crossing: what fits into the gathering batch, or one entry; the index of what comes next."""
+        first = _item(items[start])
+        needed = self._check(first, reserved)
         if not self.options.batching:
-            return [(self._add_alone(_item(item)), 0, 1) for item in items]
-        parts: list[Part] = []
-        start, stop = 0, len(items)
-        while start < stop:
-            batch = self._gathering or self._gather(_item(items[start]))
-            following = self._builder.add_many(items, start, self._next_sequence)
-            if following > start:
-                parts.append((batch, batch.count, batch.count + following - start))
-            batch.count += following - start
-            self._next_sequence += following - start
-            start = following
-            if start < stop or batch.count >= self.options.batch_max_messages:
-                self._seal()
-        return parts
+            parts.append((self._add_alone(first, reserved), 0, 1))
+            return start + 1
+        unused = self._make_room(first, needed)
+        batch = self._gathering or self._gather(first, needed)
+        following: int = self._builder.add_many(items, start, self._next_sequence)
+        parts.append((batch, batch.count, batch.count + following - start))
+        batch.count += following - start
+        self._next_sequence += following - start
+        if following < len(items) or batch.count >= self.options.batch_max_messages:
+            self._seal()
+        self._give_back(first, unused, reserved and not needed)
+        return following
 
-    def _gather(self, item: Item) -> Batch:
+    def _gather(self, item: Item, reserved: bool) -> Batch:
         """A new batch. While nothing is in flight it leaves as soon as this turn ends; else a receipt sends it."""
+        portion = self._take_room(item, reserved)
         batch = self._new_batch(item)
+        batch.held = portion
         self._gathering = batch
         if not self._pending and not self._idle_asked:
             self._idle_asked = True
@@ -355,8 +429,28 @@ class ProducerEngine:
         else:
             self._linger = self.client.timers.at(due, self._on_linger)
 
+    def _make_room(self, item: Item, reserved: bool) -> int:
+        """Close the gathering batch if the message does not fit. With room reserved for the next one, what this one did
+        not need is given back later; without, at once, for the next one may need it."""
+        if not self._overflows(item):
+            return 0
+        unused = self._close_batch()
+        if not reserved:
+            self.client.budget.give(unused, 0)
+        return unused if reserved else 0
+
+    def _give_back(self, item: Item, unused: int, portion: bool) -> None:
+        if unused:
+            self.client.budget.give(unused, 0)
+        if portion:
+            self.client.budget.give(*self._portion(item))
+
     def _seal(self) -> None:
-        """The gathering batch becomes an entry."""
+        """The gathering batch becomes an entry; room that it did not need may wake somebody who adds the next one."""
+        self.client.budget.give(self._close_batch(), 0)
+
+    def _close_batch(self) -> int:
+        """The gathering batch becomes an entry; how many bytes it had reserved and did not need."""
         batch, self._gathering = self._gathering, None
         assert batch is not None
         payload, count = self._builder.seal()
@@ -370,13 +464,17 @@ class ProducerEngine:
             ordering_key=ordering_key,
             num_messages=count,
         )
+        reserved, _ = batch.held
+        batch.held = (min(len(payload), reserved), 1)
         self._frame(batch, metadata, payload, count)
+        return int(reserved - min(len(payload), reserved))
 
     def _frame(self, batch: Batch, metadata: bytes, payload: Any, num_messages: int) -> None:
         """In order from here on; written at once if the producer is attached."""
+        size = len(metadata) + len(payload)
         connection = self.attachment.connection
         limit = connection.max_message_size if connection is not None else self._codec.MAX_MESSAGE
-        if len(metadata) + len(payload) > limit:
+        if size > limit:
             batch.fail(ConfigError(f"a message of {len(payload)} bytes: the broker takes {limit} with its metadata"))
             return
         batch.frame = self._codec.encode_send(

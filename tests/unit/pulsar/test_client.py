@@ -133,6 +133,7 @@ def test_closing_closes_members_first(codec: Any) -> None:
         future = producer.submit((b"x", None, None, 0, None, -1, False))
     world.steps(client, client.close_steps)
     world.steps(client, client.close_steps)
+    assert future is not None
     assert future.result().entry == 0
     assert (producer.diagnose()["state"], consumer.diagnose()["state"]) == ("closed", "closed")
     world.world.run()

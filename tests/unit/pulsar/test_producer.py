@@ -268,6 +268,64 @@ def test_flush_without_anything_is_done(world: PulsarWorld) -> None:
     assert world.ask(producer.client, producer.flush).done
 
 
+@pytest.mark.parametrize("batching", [True, False])
+def test_what_does_not_fit_waits_its_turn_in_order(world: PulsarWorld, batching: bool) -> None:
+    world.world.latency = 0.001
+    client = world.client(memory_limit=1000)
+    producer = world.producer(client, "t", batching=batching, batch_max_bytes=400)
+    slots: list[Slot[Any]] = []
+    for number in range(40):
+        slots.append(world.ask(client, lambda number=number: producer.send(prepare(b"%03d" % number + bytes(97)))))  # type: ignore[misc]
+        assert client.budget.bytes <= 1000
+    assert client.budget.waiting > 0
+    many = world.ask(client, lambda: producer.send_many([b"%03d" % number + bytes(97) for number in range(40, 60)]))
+    for slot in slots:
+        world.world.result(slot)
+    assert len(results(world.world.result(many))) == 20
+    assert [body[:3] for body in everything(world, "t")] == [b"%03d" % number for number in range(60)]
+    assert (client.budget.bytes, client.budget.items, client.budget.waiting) == (0, 0, 0)
+
+
+def test_submit_waits_where_it_can(world: PulsarWorld) -> None:
+    world.world.latency = 0.001
+    client = world.client(memory_limit=1000)
+    sender = world.sender(world.producer(client, "t", batch_max_bytes=400))
+    futures = [sender.submit(bytes(100)) for _ in range(50)]
+    assert [future.exception(5) for future in futures] == [None] * 50
+    client = world.client(memory_limit=1000, blocking=False)
+    sender = world.sender(world.producer(client, "t", batch_max_bytes=400))
+    submit(world, sender._engine, *[bytes(100)] * 8)
+    with pytest.raises(MQError, match="memory_limit"):
+        sender.submit(bytes(100))
+
+
+def test_who_waits_for_room_fails_with_the_producer(world: PulsarWorld) -> None:
+    world.world.latency = 0.001
+    client = world.client(memory_limit=500)
+    producer = world.producer(client, "t", batch_max_bytes=400)
+    world.control.answer("SEND", ServerError.TopicTerminatedError, "the end")
+    slots = [world.ask(client, lambda: producer.send(prepare(bytes(100)))) for _ in range(20)]
+    many = world.ask(client, lambda: producer.send_many([bytes(100)] * 20))
+    world.world.advance(1)
+    assert {type(slot.error) for slot in slots} == {BrokerError}
+    assert isinstance(many.error, BrokerError) or {type(one) for one in results(many.result())} == {BrokerError}
+    assert (client.budget.bytes, client.budget.items, client.budget.waiting) == (0, 0, 0)
+
+
+def test_of_many_those_never_taken_fail_in_their_place(world: PulsarWorld) -> None:
+    world.world.latency = 0.001
+    client = world.client(memory_limit=500)
+    producer = world.producer(client, "t", batch_max_bytes=400)
+    world.control.answer("SEND", ServerError.TopicTerminatedError, "the end", skip=1)
+    many = world.ask(client, lambda: producer.send_many([bytes(100)] * 20))
+    world.world.advance(1)
+    found = results(many.result())
+    assert len(found) == 20
+    kinds = [isinstance(outcome, BrokerError) for outcome in found]
+    assert kinds == sorted(kinds)
+    assert (kinds[0], kinds[-1]) == (False, True)
+
+
 def test_prepare_names_the_cure() -> None:
     wrong: Any
     for wrong, cure in (("text", "encode"), ({"a": 1}, "json"), (5, "bytes-like")):
