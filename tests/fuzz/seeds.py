@@ -139,9 +139,20 @@ def entry_variants() -> list[bytes]:
     payload, count = builder.seal()
     squeezed = zlib.compress(payload)
     every = {
-        "properties": {"k": "v", "é": "中"}, "partition_key": "a2V5", "key_b64": True, "ordering_key": b"\x00o",
-        "event_time": 5, "schema_version": b"\x01", "replicated_from": "west", "replicate_to": ["a", "b"],
-        "deliver_at": 9, "txn": (1, -2), "uuid": "u", "num_chunks": 3, "chunk_id": 1, "total_chunk_size": 99,
+        "properties": {"k": "v", "é": "中"},
+        "partition_key": "a2V5",
+        "key_b64": True,
+        "ordering_key": b"\x00o",
+        "event_time": 5,
+        "schema_version": b"\x01",
+        "replicated_from": "west",
+        "replicate_to": ["a", "b"],
+        "deliver_at": 9,
+        "txn": (1, -2),
+        "uuid": "u",
+        "num_chunks": 3,
+        "chunk_id": 1,
+        "total_chunk_size": 99,
     }
     cases = [
         (codec.encode_metadata("p", 1, 2, num_messages=count, highest_sequence_id=70), payload),
