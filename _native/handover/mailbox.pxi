@@ -16,7 +16,7 @@ cdef class Source:
 
 
 @cython.final
-@cython.freelist(64)
+@cython.freelist(512)
 cdef class _Put:
     """One put: its messages from `cursor` on; or what is sealed and announced to hold `count`, and no messages."""
 
