@@ -1,0 +1,121 @@
+"""One open socket: the outbox is swapped, written, put back in front; what is left over goes with the link."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mqclient.core.driver import Address
+from mqclient.core.link import Link
+from mqclient.core.timers import Timers
+from mqclient.io.connection import Connection
+from mqclient.io.poller import READ, WRITE
+from tests.support.echo import EchoReader, frame
+from tests.support.fake_driver import World
+
+
+class Ends:
+    """A connection over a socket pair; its link belongs to nobody."""
+
+    def __init__(self, reader: Any = None, send_now: Any = None) -> None:
+        driver = World().driver()
+        self.link = Link(driver, Timers(driver), self, Address("x", 1), lambda: reader or EchoReader())  # type: ignore[arg-type]
+        ours, self.peer = socket.socketpair()
+        ours.setblocking(False)
+        self.connection = Connection(self.link, send_now)
+        self.connection.opened(ours, "peer")
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    it = Ends()
+    yield it
+    it.connection.close()
+    it.connection.close()
+    it.peer.close()
+
+
+def test_what_is_received_is_cut_into_frames(ends: Ends) -> None:
+    assert ends.connection.receive() == ([], -errno.EAGAIN)
+    ends.peer.send(frame(1, b"one") + frame(2, b"two")[:5])
+    frames, count = ends.connection.receive()
+    assert frames == [(1, b"one")]
+    assert count == 16
+    ends.peer.close()
+    assert ends.connection.receive() == ([], 0)
+
+
+def test_a_partial_write_goes_back_in_front_of_what_came_meanwhile(ends: Ends) -> None:
+    ends.link.outbox = [b"a" * 3_000_000, b"b"]
+    rest = ends.connection.write(ends.connection.swap())
+    assert rest
+    ends.link.outbox.append(b"c")
+    ends.connection.put_back(rest)
+    assert ends.link.outbox_bytes == sum(map(len, rest))
+    received = b""
+    while len(received) < 3_000_002:
+        received += ends.peer.recv(1 << 20)
+        ends.connection.put_back(ends.connection.write(ends.connection.swap()))
+    assert received == b"a" * 3_000_000 + b"bc"
+
+
+def test_more_buffers_than_one_call_takes(ends: Ends) -> None:
+    assert ends.connection.write([b"%04d" % number for number in range(5_000)]) == []
+    received = b""
+    while len(received) < 20_000:
+        received += ends.peer.recv(1 << 20)
+    assert received == b"".join(b"%04d" % number for number in range(5_000))
+
+
+def test_after_the_link_left_its_last_bytes_are_the_connections_own(ends: Ends) -> None:
+    ends.connection.link = None
+    ends.connection.final = [b"goodbye"]
+    ends.link.outbox = [b"of the next epoch"]
+    out = ends.connection.swap()
+    assert out == [b"goodbye"]
+    ends.connection.put_back(out)
+    assert (ends.connection.final, ends.link.outbox) == ([b"goodbye"], [b"of the next epoch"])
+
+
+def test_an_error_of_writing_is_kept_for_the_reader_thread(ends: Ends) -> None:
+    ends.peer.close()
+    assert ends.connection.write([b"x"]) == []
+    assert isinstance(ends.connection.broken, OSError)
+
+
+def test_the_mask_says_what_to_watch(ends: Ends) -> None:
+    connection = ends.connection
+    masks = []
+    for connection.borrowed, connection.blocked in ((False, False), (False, True), (True, False), (True, True)):
+        masks.append(connection.mask)
+    assert masks == [READ, READ | WRITE, 0, WRITE]
+
+
+def test_the_native_calls_are_used_when_handed_in() -> None:
+    class Reader(EchoReader):
+        def receive_into(self, fd: int) -> tuple[list[Any], int]:
+            return [(9, b"native")], 42
+
+    sent: list[tuple[int, list[Any]]] = []
+
+    def send_now(fd: int, buffers: Any) -> int:
+        sent.append((fd, list(buffers)))
+        return -errno.EAGAIN if len(sent) > 2 else min(3, sum(map(len, buffers)))
+
+    ends = Ends(Reader(), send_now)
+    assert ends.connection.receive() == ([(9, b"native")], 42)
+    assert b"".join(ends.connection.write([b"abcd", b"efgh"])) == b"gh"
+    assert {fd for fd, _ in sent} == {ends.connection.fd}
+    ends.connection.close()
+    ends.peer.close()
+
+
+def test_half_closing_is_told_and_limits_the_wait(ends: Ends) -> None:
+    ends.connection.closing = True
+    ends.connection.half_close(until=5.0)
+    assert ends.peer.recv(10) == b""
+    assert [ends.connection.expired(now) for now in (4.9, 5.0)] == [False, True]
