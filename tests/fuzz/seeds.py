@@ -66,7 +66,7 @@ def stored_variants() -> list[bytes]:
 
 def property_texts() -> list[bytes]:
     batches = (select("pure").remoting.decode_messages(body) for body in remoting_bodies())
-    return [batch[0].properties_text for batch in batches if len(batch)] + [b"k\x01v\x02" * 9000]
+    return [batch[0].properties_text for batch in batches if len(batch)] + [b"k\x01v\x02" * 2000]
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import socket
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -152,7 +153,9 @@ def run_remoting_messages(impl: Impl, data: bytes, random: Random) -> None:
 
 
 def run_properties(impl: Impl, data: bytes, random: Random) -> None:
-    impl.remoting.decode_properties(data)
+    found = impl.remoting.decode_properties(data)
+    with contextlib.suppress(ConfigError):
+        assert impl.remoting.decode_properties(impl.remoting.encode_properties(found)) == found
 
 
 def run_split_batch(impl: Impl, data: bytes, random: Random) -> None:
@@ -210,7 +213,11 @@ def run_message_id(impl: Impl, data: bytes, random: Random) -> None:
     except ProtocolError:
         return
     touch(found)
-    assert impl.pulsar.MessageId.from_bytes(found.to_bytes()) == found
+    again = impl.pulsar.MessageId.from_bytes(found.to_bytes())
+    assert (again, hash(again)) == (found, hash(found))
+    assert again <= found <= again
+    assert not again < found
+    assert pickle.loads(pickle.dumps(found)) == found
 
 
 def run_offset_id(impl: Impl, data: bytes, random: Random) -> None:
