@@ -9,6 +9,7 @@ from mqclient.rocketmq.remoting.bodies import queue_object, write_body
 
 COMMIT: Final = 1
 SUSPEND: Final = 2
+SUBSCRIPTION: Final = 4
 
 
 def queue_fields(queue: MessageQueue) -> dict[str, str]:
@@ -103,8 +104,10 @@ def pull(
     version: int,
     suspend_ms: int,
     commit_offset: int,
+    subscription: str | None = None,
 ) -> bytes:
-    """11, with long poll; a commit offset above 0 is told along."""
+    """11, with long poll; a commit offset above 0 is told along. With a subscription, the broker need know none."""
+    inline = 0 if subscription is None else SUBSCRIPTION
     frame: bytes = remoting.encode_pull(
         opaque,
         group,
@@ -112,10 +115,11 @@ def pull(
         queue.queue_id,
         offset,
         max_messages=count,
-        sys_flag=SUSPEND | (COMMIT if commit_offset > 0 else 0),
+        sys_flag=SUSPEND | inline | (COMMIT if commit_offset > 0 else 0),
         commit_offset=max(0, commit_offset),
         suspend_ms=suspend_ms,
-        sub_version=version,
+        subscription=subscription,
+        sub_version=max(0, version),
         expression_type="TAG",
         broker=queue.broker_name,
     )
