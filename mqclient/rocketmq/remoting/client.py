@@ -99,6 +99,8 @@ class ClientEngine:
         self.routes.on_change.append(self._on_route)
         self.producers: dict[str, Participant] = {}
         self.consumers: dict[str, Any] = {}
+        self.unjoined: list[Any] = []
+        """Consumers of queues assigned by hand: brokers hear nothing of them."""
         self.heartbeats = Heartbeats(self)
         self.asked = Asked(self)
         self.keys = impl.remoting.UniqueKeys(bytes((127, 0, 0, 1)), self.identity.pid & 0xFFFF, self.identity.salt)
@@ -261,7 +263,7 @@ class ClientEngine:
     def _shutdown_steps(self) -> Steps[None]:
         if self.closed:
             return
-        for member in list(self.consumers.values()):
+        for member in [*self.consumers.values(), *self.unjoined]:
             yield from member.taker.close_steps()
         for producer in list(self.producers.values()):
             yield from producer.close_steps()

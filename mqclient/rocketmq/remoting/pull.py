@@ -89,6 +89,7 @@ class PullLoop:
             version=version,
             suspend_ms=SUSPEND_MS,
             commit_offset=self._member.offsets.told_by_pull(self._queue),
+            subscription=self._member.inline(self._queue.topic),
         )
         return self._client.send(address, opaque, frame, Request.PULL_MESSAGE.name, timeout=PULL_TIMEOUT)
 

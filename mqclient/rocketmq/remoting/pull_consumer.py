@@ -12,6 +12,7 @@ from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting.assigned import Assigned, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.group import Member, MemberOptions
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
@@ -35,8 +36,13 @@ class PullEngine:
         options: MemberOptions,
         *,
         auto_commit: bool = True,
+        assign: Mapping[MessageQueue, Ends] | None = None,
     ) -> None:
-        self.member = Member(client, group, topics, options, self)
+        self.member = (
+            Member(client, group, topics, options, self)
+            if assign is None
+            else Assigned(client, group, assign, options, self)
+        )
         self._client = client
         self._auto_commit = auto_commit
         self._batches: deque[tuple[ProcessQueue, MessageBatch]] = deque()
@@ -83,6 +89,10 @@ class PullEngine:
 
     def on_batch(self, process_queue: ProcessQueue, batch: MessageBatch) -> None:
         self._batches.append((process_queue, batch))
+        self._wake()
+
+    def on_failed(self) -> None:
+        """Whoever asks next learns what happened."""
         self._wake()
 
     def on_nothing(self, process_queue: ProcessQueue) -> None:

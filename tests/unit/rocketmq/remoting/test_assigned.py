@@ -1,0 +1,119 @@
+"""Queues assigned by hand: exact ranges, nothing told to brokers, no jump to another offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mqclient.core.slot import Slot
+from mqclient.errors import ClosedError, ConfigError
+from mqclient.rocketmq.codes import BrokerError, Response
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.assigned import Ends
+from mqclient.rocketmq.remoting.group import MemberOptions
+from mqclient.rocketmq.remoting.pull_consumer import PullEngine
+from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+OTHER = MessageQueue("orders", "broker-a", 1)
+
+
+@pytest.fixture(name="cluster")
+def cluster_fixture(codec: Any) -> VirtualCluster:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 2)
+    cluster.fill("orders", 6)
+    return cluster
+
+
+def opened(client: VirtualClient, assign: Mapping[MessageQueue, Ends]) -> tuple[PullEngine, Slot[None]]:
+    with client.driver.enter():
+        engine = PullEngine(client.engine, "g", {}, MemberOptions(pull_batch=4), assign=assign)
+        started = engine.start()
+    client.cluster.world.advance(1)
+    return engine, started
+
+
+def bodies(client: VirtualClient, engine: PullEngine) -> list[bytes]:
+    """Everything that is here."""
+    found = []
+    with client.driver.enter():
+        while (batch := engine.next_batch(100)) is not None:
+            found += [message.body for message in batch]
+    return found
+
+
+def test_a_range_is_read_from_its_start_to_before_its_end(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: (1, 3), OTHER: (2, 2)})
+    assert bodies(client, engine) == [b"0-1", b"0-2"]
+    cluster.fill("orders", 2)
+    client.cluster.world.advance(30)
+    assert bodies(client, engine) == []
+
+
+def test_without_an_end_it_goes_on(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: 5})
+    assert bodies(client, engine) == [b"0-5"]
+    with client.driver.enter():
+        waits = engine.wait_for_batch()
+    cluster.fill("orders", 1)
+    client.cluster.world.advance(1)
+    assert waits.done
+    assert len(bodies(client, engine)) == 1
+
+
+def test_brokers_hear_nothing_of_the_group(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: 0})
+    bodies(client, engine)
+    client.cluster.world.advance(120)
+    with client.driver.enter():
+        assert engine.close().done
+    assert (dict(cluster.broker.members.consumers), cluster.broker.offsets.stored) == ({}, {})
+
+
+def test_an_offset_that_is_not_there_is_an_error_and_no_jump(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: 4711})
+    with client.driver.enter(), pytest.raises(BrokerError, match="no offset 4711; the broker proposes 6") as caught:
+        engine.next_batch(1)
+    assert caught.value.code == Response.PULL_OFFSET_MOVED
+
+
+def test_who_waits_learns_of_a_wrong_offset(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: (0, 100)})
+    bodies(client, engine)
+    with client.driver.enter():
+        waits = engine.wait_for_batch()
+        engine.member.correct(engine.member.queues[QUEUE], 0)
+    client.cluster.world.run()
+    assert waits.done
+    with client.driver.enter(), pytest.raises(BrokerError, match="has no offset 6"):
+        engine.refill()
+
+
+def test_a_queue_that_is_not_there(cluster: VirtualCluster) -> None:
+    _, started = opened(cluster.client(), {QUEUE: 0, MessageQueue("orders", "broker-a", 7): 0})
+    assert isinstance(started.error, ConfigError)
+    assert "has no queue 7 of broker 'broker-a'" in str(started.error)
+
+
+@pytest.mark.parametrize("assign", [{}, {QUEUE: -1}, {QUEUE: (3, 2)}])
+def test_what_is_no_range(cluster: VirtualCluster, assign: Mapping[MessageQueue, Ends]) -> None:
+    with pytest.raises(ConfigError, match="assign"):
+        opened(cluster.client(), assign)
+
+
+def test_the_client_closes_it(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: 6})
+    with client.driver.enter():
+        waits = engine.wait_for_batch()
+        client.engine.shutdown()
+    client.cluster.world.run()
+    assert isinstance(waits.error, ClosedError)
