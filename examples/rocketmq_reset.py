@@ -1,10 +1,11 @@
-"""Move every member of a broadcasting group back to the beginning: story 3, on a broker with the operator's changes.
+"""Move every member of a broadcasting group back to the beginning: story 3, on a broker of any generation.
 
-python examples/rocketmq_reset.py
+python examples/rocketmq_reset.py [NAME_SERVER]
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import time
@@ -45,8 +46,8 @@ def main(name_server: str, folder: str) -> None:
             for client, listener in zip(clients, listeners, strict=True)
         ]
         print("each member has seen", [listener.wait(COUNT) for listener in listeners])
-        moved = admin.reset_offset("audit", "news", "earliest")
-        print(f"reset moved {len(moved)} queues")
+        report = admin.reset_offset("audit", "news", "earliest", model="broadcasting")
+        print(f"reset moved {len(report.offsets)} queues; of the members: {', '.join(report.members.values())}")
         print("each member has seen", [listener.wait(2 * COUNT) for listener in listeners])
         for consumer in consumers:
             consumer.close()
@@ -55,8 +56,9 @@ def main(name_server: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    with (
-        EmbeddedBroker(doors=["rocketmq"], server_side_reset=False, mqcloud_patch=True) as broker,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        main(broker.name_server, folder)
+    with tempfile.TemporaryDirectory() as offsets:
+        if len(sys.argv) > 1:
+            main(sys.argv[1], offsets)
+        else:
+            with EmbeddedBroker(doors=["rocketmq"]) as broker:
+                main(broker.name_server, offsets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqclient.rocketmq.model import Message, MessageQueue, PartialSendError, Receipt
+from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.aio import Admin, Client, Producer, PullConsumer, PushConsumer
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "PullConsumer",
     "PushConsumer",
     "Receipt",
+    "ResetReport",
 ]

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from mqclient.errors import ConfigError, MQError
 
+MODELS: Final = ("clustering", "broadcasting")
+"""How a group shares its topics: each message to one member, or to every one."""
 MAX_BODY: Final = 4 * 1024 * 1024
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"

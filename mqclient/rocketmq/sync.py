@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from mqclient.rocketmq.model import Message, MessageQueue, PartialSendError, Receipt
+from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.sync import Admin, Client, Producer, PullConsumer, PushConsumer
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "PullConsumer",
     "PushConsumer",
     "Receipt",
+    "ResetReport",
 ]

@@ -8,9 +8,10 @@ from typing import Any, Final
 from mqclient.core.steps import Steps
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
-from mqclient.rocketmq.model import MessageQueue, check_group, check_topic
+from mqclient.rocketmq.model import MODELS, MessageQueue, check_topic
 from mqclient.rocketmq.remoting import requests
-from mqclient.rocketmq.remoting.bodies import offset_table, read_body
+from mqclient.rocketmq.remoting.admin_reset import GroupReset, ResetReport
+from mqclient.rocketmq.remoting.bodies import read_body
 from mqclient.rocketmq.remoting.client import ClientEngine
 
 LATEST: Final = -1
@@ -42,18 +43,18 @@ class AdminEngine:
         body = yield from self._client.ask_name_server_steps(Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {})
         return sorted(str(topic) for topic in read_body(body).get("topicList") or ())
 
-    def reset_offset_steps(self, group: str, topic: str, when: When, force: bool) -> Steps[dict[MessageQueue, int]]:
-        """By request 222 to every broker of the topic; the new offsets of all queues."""
-        check_group(group)
-        wall_ms = when_ms(when)
-        route = yield self._client.routes.fetch(topic)
-        moved: dict[MessageQueue, int] = {}
-        for name in sorted(route.brokers):
-            address = self._client.broker_address(name)
-            fields = requests.reset_offset(group, topic, wall_ms, force)
-            frame = yield from self._client.ask_steps(address, Request.INVOKE_BROKER_TO_RESET_OFFSET, fields)
-            moved |= offset_table(read_body(frame.body))
-        return moved
+    def reset_offset_steps(
+        self, group: str, topic: str, when: When, *, model: str, force: bool, dry_run: bool
+    ) -> Steps[ResetReport]:
+        """A group to another place; see `admin_reset` for how each broker is asked."""
+        if model not in MODELS:
+            raise ConfigError(f"model={model!r}: {' or '.join(map(repr, MODELS))}")
+        reset = GroupReset(self._client, group, topic, when_ms(when))
+        if dry_run:
+            return (yield from reset.dry_steps())
+        if model == "broadcasting":
+            return (yield from reset.broadcasting_steps())
+        return (yield from reset.clustering_steps(force))
 
     def offsets_steps(self, topic: str, group: str | None) -> Steps[dict[MessageQueue, dict[str, int | None]]]:
         """Per queue: the oldest offset, the next one to be written, and what the group has consumed."""

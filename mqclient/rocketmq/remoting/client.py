@@ -43,6 +43,8 @@ class Options:
     rebalance_interval: float = 20.0
     persist_interval: float = 5.0
     offset_dir: str | None = None
+    allow_relayed_reset: bool = True
+    """Whether an mqclient of an operator may move our broadcasting offsets through the broker (request 307)."""
     seed: int | None = None
 
     @classmethod

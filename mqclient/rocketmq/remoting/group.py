@@ -13,7 +13,7 @@ from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.rocketmq.codes import Request
-from mqclient.rocketmq.model import RETRY_PREFIX, MessageQueue, check_group, check_topic
+from mqclient.rocketmq.model import MODELS, RETRY_PREFIX, MessageQueue, check_group, check_topic
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.assign import Assignment, Rule
 from mqclient.rocketmq.remoting.client import ClientEngine, check_options
@@ -29,7 +29,6 @@ LOG = logging.getLogger("mqclient.remoting")
 
 Start = str | int | float | datetime
 FROM: Final = {"first": "CONSUME_FROM_FIRST_OFFSET", "last": "CONSUME_FROM_LAST_OFFSET"}
-MODELS: Final = ("clustering", "broadcasting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +153,6 @@ class Member:
             "subscriptionDataSet": self.subscriptions.data(),
             "unitMode": False,
         }
-
-    def inline(self, topic: str) -> str | None:
-        """The expression that pulls bring themselves; None: brokers know it by heartbeats."""
-        return None
 
     def on_route(self, topic: str) -> None:
         if topic in self.subscriptions and not self.closed:

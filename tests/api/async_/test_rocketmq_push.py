@@ -143,8 +143,9 @@ async def test_every_broadcasting_member_gets_all_and_every_reset(
         ):
             assert [await seen.wait() for seen in (one, two)] == [bodies(20)] * 2
             async with client.admin() as admin:
-                moved = await admin.reset_offset(group, topic, "earliest")
-            assert set(moved.values()) == {0}
+                report = await admin.reset_offset(group, topic, "earliest", model="broadcasting")
+            assert set(report.offsets.values()) == {0}
+            assert set(report.members) == {client.client_id, other.client_id}
             assert [await seen.wait(40) for seen in (one, two)] == [sorted(bodies(20) * 2)] * 2
         again = Seen(1)
         async with client.push_consumer(group, topic, again, **options) as consumer:

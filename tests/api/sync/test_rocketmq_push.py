@@ -142,8 +142,9 @@ def test_every_broadcasting_member_gets_all_and_every_reset(broker: EmbeddedBrok
         ):
             assert [seen.wait() for seen in (one, two)] == [bodies(20)] * 2
             with client.admin() as admin:
-                moved = admin.reset_offset(group, topic, "earliest")
-            assert set(moved.values()) == {0}
+                report = admin.reset_offset(group, topic, "earliest", model="broadcasting")
+            assert set(report.offsets.values()) == {0}
+            assert set(report.members) == {client.client_id, other.client_id}
             assert [seen.wait(40) for seen in (one, two)] == [sorted(bodies(20) * 2)] * 2
         again = Seen(1)
         with client.push_consumer(group, topic, again, **options) as consumer:

@@ -74,8 +74,11 @@ def test_a_reset_asks_every_broker(cluster: VirtualCluster, admin: Admin) -> Non
     cluster.fill("orders", 4)
     for service in cluster.door.services:
         service.broker.group("g")
-    moved = admin.run(admin.engine.reset_offset_steps("g", "orders", "latest", True))
-    assert sorted(moved.values()) == [0, 0, 4, 4]
+    options: dict[str, Any] = {"model": "clustering", "force": True, "dry_run": False}
+    report = admin.run(admin.engine.reset_offset_steps("g", "orders", "latest", **options))
+    assert sorted(report.offsets.values()) == [0, 0, 4, 4]
+    with pytest.raises(ConfigError, match="model='anycast'"):
+        admin.run(admin.engine.reset_offset_steps("g", "orders", "latest", **options | {"model": "anycast"}))
     assert cluster.broker.offsets.resets == {("g", "orders", 0): 4, ("g", "orders", 1): 4}
 
 

@@ -53,3 +53,27 @@ def test_our_own_old_connection_is_no_clash(codec: Any, caplog: pytest.LogCaptur
         cluster.world.advance(60)
     assert push.queues("orders") == [0, 1]  # until the broker sees the old connection end
     assert not [record for record in caplog.records if "has our id" in record.getMessage()]
+
+
+def test_without_the_right_to_look_the_other_is_unknown(codec: Any, caplog: pytest.LogCaptureFixture) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 4)
+    cluster.control.answer("GET_CONSUMER_CONNECTION_LIST", 16, "no permission", times=9)
+    with caplog.at_level(logging.WARNING, "mqclient.remoting"):
+        for _ in range(2):
+            cluster.client(client_id="same@1").push("billing", "orders")
+        cluster.world.advance(30)
+    assert any("the other at unknown." in record.getMessage() for record in caplog.records)
+
+
+def test_a_look_that_fails_is_made_again(codec: Any, caplog: pytest.LogCaptureFixture) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 4)
+    cluster.control.drop("GET_CONSUMER_CONNECTION_LIST", times=2)
+    with caplog.at_level(logging.INFO, "mqclient.remoting"):
+        for _ in range(2):
+            cluster.client(client_id="same@1").push("billing", "orders")
+        cluster.world.advance(60)
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("could not look for an equal client id" in line for line in lines)
+    assert sum("has our id" in line for line in lines) == 2

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mqclient.errors import ClosedError, DeadlineError, LinkError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError
-from mqclient.rocketmq.model import Message
-from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.model import Message, MessageQueue, PartialSendError, Receipt
+from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 
@@ -135,3 +135,68 @@ def test_after_the_close_nothing_is_sent(cluster: VirtualCluster) -> None:
     assert all(not service.members.producers for service in cluster.door.services)
     with pytest.raises(ClosedError), client.driver.enter():
         ProducerEngine(client.engine, "again").submit(None, None)  # type: ignore[arg-type]
+
+
+def test_a_future_tells_its_outcome_and_calls_back(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    with client.driver.enter():
+        engine = ProducerEngine(client.engine, "p")
+    prepared = engine.prepare(Message("orders", b"x", tag="t", keys=["k"]))
+    with client.driver.enter():
+        future = engine.submit_future(prepared)
+    called: list[Any] = []
+    future.add_done_callback(called.append)
+    assert not future.done()
+    assert future.result(timeout=1).message_id == prepared.message_id
+    cluster.world.run()
+    assert called == [future]
+    future.add_done_callback(called.append)
+    cluster.world.run()
+    assert called == [future, future]
+
+
+def test_a_future_that_failed_or_is_late(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    with client.driver.enter():
+        engine = ProducerEngine(client.engine, "p")
+    cluster.control.drop("SEND_MESSAGE_V2", times=9)
+    with client.driver.enter():
+        late = engine.submit_future(engine.prepare(Message("orders", b"x")))
+    with pytest.raises(DeadlineError):
+        late.result(timeout=0.5)
+    assert isinstance(late.exception(timeout=9), DeadlineError)
+    assert late.done()
+    client.engine.blocking = False
+    with client.driver.enter():
+        other = engine.submit_future(engine.prepare(Message("orders", b"x")))
+    with pytest.raises(MQError, match="cannot block"):
+        other.result(timeout=1)
+
+
+def test_oneway_messages_are_written_and_not_waited_for(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    with client.driver.enter():
+        engine = ProducerEngine(client.engine, "p")
+    for topic in ("orders", "fresh"):
+        prepared = engine.prepare(Message(topic, b"x"), "key")
+        with client.driver.enter():
+            slot = engine.submit_oneway(prepared)
+        client.driver.wait(slot)
+        cluster.world.run()
+        assert stored(cluster, topic) == 1
+
+
+def test_a_group_has_one_producer_a_client(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.produce(Message("orders", b"x"))
+    with pytest.raises(ConfigError, match="has a producer"), client.driver.enter():
+        ProducerEngine(client.engine, "producers")
+
+
+def test_results_of_many_as_one_error() -> None:
+    good: list[Receipt | MQError] = [Receipt(MessageQueue("t", "b", 0), 0, "", "")]
+    assert checked(list(good), True) == good
+    bad: list[Receipt | MQError] = [*good, DeadlineError("late")]
+    assert checked(list(bad), False) == bad
+    with pytest.raises(PartialSendError, match="1 of 2"):
+        checked(list(bad), True)

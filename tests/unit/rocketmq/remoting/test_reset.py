@@ -12,19 +12,21 @@ from mqclient.core.steps import run_steps
 from mqclient.errors import RemoteError
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine
+from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
+from mqclient.rocketmq.remoting.reset import reset as move
 from tests.unit.rocketmq.remoting.cluster import Push, VirtualClient, VirtualCluster
 
 TOPIC = "broadcast-test-topic"
 
 
-def reset(client: VirtualClient, group: str, when: Any, **options: Any) -> dict[MessageQueue, int]:
+def reset(client: VirtualClient, group: str, when: Any, **options: Any) -> ResetReport:
+    defaults: dict[str, Any] = {"model": "clustering", "force": True, "dry_run": False}
     with client.driver.enter():
-        steps = AdminEngine(client.engine).reset_offset_steps(group, TOPIC, when, options.get("force", True))
-        slot = run_steps(steps)
-    moved = client.driver.wait(slot)
+        slot = run_steps(AdminEngine(client.engine).reset_offset_steps(group, TOPIC, when, **defaults | options))
+    report: ResetReport = client.driver.wait(slot)
     client.cluster.world.advance(1)
-    return moved
+    return report
 
 
 def listener(cluster: VirtualCluster, folder: Path | None, **options: Any) -> tuple[Push, list[bytes]]:
@@ -46,8 +48,9 @@ def cluster_fixture(codec: Any) -> VirtualCluster:
 def test_every_broadcasting_member_moves_on_a_patched_broker(cluster: VirtualCluster, tmp_path: Path) -> None:
     members = [listener(cluster, tmp_path, model="broadcasting", start="first") for _ in range(2)]
     assert [len(got) for _, got in members] == [20, 20]
-    moved = reset(cluster.client(), "audit", "earliest")
-    assert set(moved.values()) == {0}
+    report = reset(cluster.client(), "audit", "earliest", model="broadcasting")
+    assert set(report.offsets.values()) == {0}
+    assert set(report.members.values()) == {"asked"}
     assert [len(got) for _, got in members] == [40, 40]
     cluster.world.advance(60)  # rebalances do not undo it
     assert [len(got) for _, got in members] == [40, 40]
@@ -78,8 +81,8 @@ def test_a_clustering_group_moves_in_both_forms(codec: Any, server_side: bool) -
 
 def test_the_skipped_backlog_stays_skipped(cluster: VirtualCluster, tmp_path: Path) -> None:
     push, got = listener(cluster, tmp_path, model="broadcasting", start="last")
-    moved = reset(cluster.client(), "audit", "latest")
-    assert set(moved.values()) == {5}
+    report = reset(cluster.client(), "audit", "latest", model="broadcasting")
+    assert set(report.offsets.values()) == {5}
     cluster.fill(TOPIC, 1)
     cluster.world.advance(1)
     assert len(got) == 4
@@ -131,3 +134,23 @@ def test_two_members_on_one_host_have_a_file_each(cluster: VirtualCluster, tmp_p
         listener(cluster, tmp_path, model="broadcasting", start="first")
     cluster.world.advance(6)
     assert len(list(tmp_path.glob("*/audit/*/offsets.json"))) == 2
+
+
+def test_queues_and_topics_that_are_not_meant_stay(cluster: VirtualCluster, tmp_path: Path) -> None:
+    push, got = listener(cluster, tmp_path, model="broadcasting", start="first")
+    held, absent = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-b", 9)
+    table = {held: 4, absent: 7, MessageQueue("other", "broker-a", 0): 1}
+    with push.driver.enter():
+        moved = move(push.member, TOPIC, table)
+    assert moved == {held: 4, absent: 7}  # a broadcasting member remembers queues that it does not hold yet
+    assert push.member.offsets.memory[absent] == 7
+    cluster.world.advance(1)
+    assert len(got) == 21
+
+
+def test_a_clustering_member_moves_only_what_it_holds(codec: Any) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic(TOPIC, 2)
+    push, _ = listener(cluster, None)
+    with push.driver.enter():
+        assert move(push.member, TOPIC, {MessageQueue(TOPIC, "broker-b", 0): 1}) == {}

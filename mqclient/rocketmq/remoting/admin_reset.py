@@ -1,0 +1,158 @@
+"""Owns a group's offset reset as operators ask for it: the form each broker knows, and every member reached.
+
+A clustering group is reset by request 222, in whichever form the broker has. A broadcasting one keeps its offsets with
+the members, so (story 3):
+
+- A broker of the old form, told by its configuration (26), pushes the reset to all members; if it insists on stored
+  offsets it gets them (15) and is asked again. A broker with the operator's patch does not insist.
+- A broker of today's form would leave a note that one member alone sees. So 222 is not sent at all; the targets are
+  relayed to each member through 307, which brokers hand on with extra fields and body untouched. Members of other
+  makes answer their running info, by which we know that they did not move.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final, NamedTuple
+
+from mqclient.core.steps import Steps
+from mqclient.errors import MQError
+from mqclient.rocketmq.codes import BrokerError, Request, Response
+from mqclient.rocketmq.model import MessageQueue, check_group
+from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
+
+LOG = logging.getLogger("mqclient.remoting")
+
+RESET_FIELD: Final = "mqclientReset"
+"""Extra field of a relayed 307: the id of the reset."""
+MOVED_FIELD: Final = "mqclientMoved"
+"""Field of a member's answer: how many queues moved."""
+SERVER_SIDE: Final = "useServerSideResetOffset=true"
+RELAY_TIMEOUT: Final = 12.0
+
+MOVED: Final = "moved"
+ASKED: Final = "asked"
+FOREIGN: Final = "not moved: not an mqclient"
+
+
+class ResetReport(NamedTuple):
+    """What a reset did: the new offsets, and of a broadcasting group what became of each member.
+
+    `members`: client id to "moved" (it said so), "asked" (the broker told it), or why it did not move. `failed`: broker
+    to what went wrong there; the others went on.
+    """
+
+    offsets: dict[MessageQueue, int]
+    members: dict[str, str]
+    failed: dict[str, str]
+
+
+class GroupReset:
+    """One reset of one group on all brokers of a topic."""
+
+    def __init__(self, client: Any, group: str, topic: str, wall_ms: int) -> None:
+        check_group(group)
+        self._client = client
+        self._group = group
+        self._topic = topic
+        self._wall_ms = wall_ms
+        self._id = f"{client.random.getrandbits(64):016x}"
+        self.report = ResetReport({}, {}, {})
+
+    def clustering_steps(self, force: bool) -> Steps[ResetReport]:
+        """222 to every broker; a failure of one is kept in the report unless it was the only one."""
+        yield from self._brokers_steps(lambda name, queues, address: self._reset_steps(address, force))
+        return self.report
+
+    def broadcasting_steps(self) -> Steps[ResetReport]:
+        """By the form that each broker has."""
+        yield from self._brokers_steps(self._broadcasting_broker_steps)
+        return self.report
+
+    def dry_steps(self) -> Steps[ResetReport]:
+        """Only look: where each queue would go."""
+        yield from self._brokers_steps(lambda name, queues, address: self._targets_steps(queues, address))
+        return self.report
+
+    def _brokers_steps(self, work: Any) -> Steps[None]:
+        route = yield self._client.routes.fetch(self._topic)
+        last: MQError | None = None
+        for name in sorted(route.brokers):
+            queues = [queue for queue in route.readable if queue.broker_name == name]
+            try:
+                self.report.offsets.update((yield from work(name, queues, self._client.broker_address(name))))
+            except MQError as error:
+                last = error
+                self.report.failed[name] = str(error)
+        if last is not None and len(self.report.failed) == len(route.brokers):
+            raise last
+
+    def _reset_steps(self, address: str, force: bool) -> Steps[dict[MessageQueue, int]]:
+        fields = requests.reset_offset(self._group, self._topic, self._wall_ms, force)
+        frame = yield from self._client.ask_steps(address, Request.INVOKE_BROKER_TO_RESET_OFFSET, fields)
+        return offset_table(read_body(frame.body))
+
+    def _broadcasting_broker_steps(
+        self, name: str, queues: list[MessageQueue], address: str
+    ) -> Steps[dict[MessageQueue, int]]:
+        frame = yield from self._client.ask_steps(address, Request.GET_BROKER_CONFIG, {})
+        if SERVER_SIDE.encode() in frame.body.splitlines():
+            return (yield from self._relay_steps(queues, address))
+        try:
+            moved = yield from self._reset_steps(address, True)
+        except BrokerError as error:
+            if error.code != Response.SYSTEM_ERROR:
+                raise
+            yield from self._write_offsets_steps(queues, address)
+            moved = yield from self._reset_steps(address, True)
+        for client_id in (yield from self._members_steps(address)):
+            self.report.members.setdefault(client_id, ASKED)
+        return moved
+
+    def _write_offsets_steps(self, queues: list[MessageQueue], address: str) -> Steps[None]:
+        """What an unpatched broker of the old form wants to see before it tells the members."""
+        for queue, offset in (yield from self._targets_steps(queues, address)).items():
+            fields = requests.update_offset(self._group, queue, offset)
+            yield from self._client.ask_steps(address, Request.UPDATE_CONSUMER_OFFSET, fields)
+
+    def _relay_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+        targets = yield from self._targets_steps(queues, address)
+        body = write_body({"offsetTable": targets})
+        for client_id in (yield from self._members_steps(address)):
+            status = yield from self._member_steps(client_id, address, body)
+            if self.report.members.get(client_id, MOVED) == MOVED:
+                self.report.members[client_id] = status
+        return targets
+
+    def _member_steps(self, client_id: str, address: str, body: bytes) -> Steps[str]:
+        fields = {
+            "consumerGroup": self._group,
+            "clientId": client_id,
+            "jstackEnable": "false",
+            "topic": self._topic,
+            RESET_FIELD: self._id,
+        }
+        try:
+            frame = yield from self._client.ask_steps(
+                address, Request.GET_CONSUMER_RUNNING_INFO, fields, body, timeout=RELAY_TIMEOUT
+            )
+        except MQError as error:
+            return f"not moved: {error}"
+        return FOREIGN if frame.field(MOVED_FIELD) is None else MOVED
+
+    def _members_steps(self, address: str) -> Steps[list[str]]:
+        fields = {"consumerGroup": self._group}
+        body = yield from self._client.ask_body_steps(address, Request.GET_CONSUMER_CONNECTION_LIST, fields)
+        return [str(entry["clientId"]) for entry in body.get("connectionSet") or ()]
+
+    def _targets_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+        """The offset at the time for each queue, as the broker would find it."""
+        targets: dict[MessageQueue, int] = {}
+        for queue in queues:
+            code, fields = Request.GET_MAX_OFFSET, requests.queue_fields(queue)
+            if self._wall_ms >= 0:
+                code, fields = Request.SEARCH_OFFSET_BY_TIMESTAMP, requests.search_offset(queue, self._wall_ms)
+            frame = yield from self._client.ask_steps(address, code, fields)
+            targets[queue] = max(0, int(frame.field("offset", "0")))
+        return targets

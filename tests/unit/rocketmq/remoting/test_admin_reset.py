@@ -1,0 +1,135 @@
+"""A broadcasting reset moves every member on every generation of brokers, and says who did not move (story 3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient.core.steps import run_steps
+from mqclient.errors import RemoteError
+from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.admin_reset import FOREIGN, RESET_FIELD, GroupReset
+from mqclient.rocketmq.remoting.bodies import write_body
+from tests.unit.rocketmq.remoting.cluster import Push, VirtualCluster
+
+TOPIC = "news"
+
+
+def make(codec: Any, *, brokers: int = 1, **settings: Any) -> VirtualCluster:
+    cluster = VirtualCluster(codec, brokers=brokers, **settings)
+    cluster.topic(TOPIC, 2)
+    cluster.fill(TOPIC, 5)
+    return cluster
+
+
+def listen(cluster: VirtualCluster, folder: Path, **options: Any) -> tuple[Push, list[bytes]]:
+    got: list[bytes] = []
+    client = cluster.client(offset_dir=str(folder), **options)
+    push = client.push(
+        "audit", TOPIC, lambda messages: got.extend(m.body for m in messages), model="broadcasting", start="first"
+    )
+    cluster.world.advance(1)
+    return push, got
+
+
+def reset(cluster: VirtualCluster, steps: str = "broadcasting_steps", when: int = 0, *arguments: Any) -> Any:
+    client = cluster.client()
+    with client.driver.enter():
+        slot = run_steps(getattr(GroupReset(client.engine, "audit", TOPIC, when), steps)(*arguments))
+    report = client.driver.wait(slot)
+    cluster.world.advance(1)
+    return report
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ({}, "moved"),
+        ({"server_side_reset": False}, "asked"),
+        ({"server_side_reset": False, "mqcloud_patch": True}, "asked"),
+    ],
+    ids=["today", "old form", "patched"],
+)
+def test_every_member_moves(codec: Any, tmp_path: Path, settings: dict[str, Any], status: str) -> None:
+    cluster = make(codec, brokers=2, **settings)
+    members = [listen(cluster, tmp_path) for _ in range(3)]
+    assert [len(got) for _, got in members] == [10, 10, 10]
+    report = reset(cluster)
+    assert [len(got) for _, got in members] == [20, 20, 20]
+    assert set(report.offsets) == {MessageQueue(TOPIC, f"broker-{name}", number) for name in "ab" for number in (0, 1)}
+    assert report.members == {push.member.client.client_id: status for push, _ in members}
+    assert report.failed == {}
+    cluster.world.advance(60)
+    assert [len(got) for _, got in members] == [20, 20, 20]
+    assert all(push.member.corrected == 0 for push, _ in members)
+    sent = cluster.control.count("INVOKE_BROKER_TO_RESET_OFFSET")
+    assert sent == (0 if not settings else 2 if "mqcloud_patch" in settings else 4)
+
+
+def test_a_member_of_another_make_is_named(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec)
+    push, got = listen(cluster, tmp_path)
+    java, _ = listen(cluster, tmp_path)
+    java.member.client.asked._table[Request.GET_CONSUMER_RUNNING_INFO] = lambda link, frame: java.member.client.respond(
+        link, frame, 0, body=b"{}"
+    )
+    deaf, _ = listen(cluster, tmp_path, allow_relayed_reset=False)
+    report = reset(cluster)
+    assert len(got) == 20
+    assert report.members[push.member.client.client_id] == "moved"
+    assert report.members[java.member.client.client_id] == FOREIGN
+    assert "relayed resets are not allowed" in report.members[deaf.member.client.client_id]
+
+
+def test_a_repeated_relay_is_absorbed(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec)
+    push, got = listen(cluster, tmp_path)
+    heard: list[Any] = []
+    (member,) = cluster.broker.members.consumers["audit"].members.values()
+    body = write_body({"offsetTable": {MessageQueue(TOPIC, "broker-a", 0): 3}})
+    for number in (1, 1, 2):
+        fields = {"consumerGroup": "audit", "clientId": "x", "topic": TOPIC, RESET_FIELD: f"id-{number}"}
+        member.peer.ask(Request.GET_CONSUMER_RUNNING_INFO, fields, body, 5.0, heard.append)
+        cluster.world.advance(1)
+    assert [frame.field("mqclientMoved") for frame in heard] == ["1", "0", "1"]
+    assert len(got) == 10 + 2 + 2
+    assert push.member.offsets.memory[MessageQueue(TOPIC, "broker-a", 0)] == 5
+
+
+def test_a_broker_that_fails_is_reported_and_the_other_goes_on(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec, brokers=2)
+    _, got = listen(cluster, tmp_path)
+    cluster.control.answer("GET_BROKER_CONFIG", 16, "no permission")
+    report = reset(cluster)
+    assert set(report.failed) == {"broker-a"}
+    assert {queue.broker_name for queue in report.offsets} == {"broker-b"}
+    cluster.control.answer("GET_BROKER_CONFIG", 16, "no permission", times=2)
+    with pytest.raises(RemoteError, match="no permission"):
+        reset(cluster)
+    assert len(got) == 10  # its queues of broker-b were at the beginning
+
+
+def test_looking_moves_nothing(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec)
+    _, got = listen(cluster, tmp_path)
+    assert set(reset(cluster, "dry_steps", 0).offsets.values()) == {0}
+    assert set(reset(cluster, "dry_steps", -1).offsets.values()) == {5}
+    assert len(got) == 10
+
+
+def test_an_old_broker_that_refuses_for_another_reason(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec, server_side_reset=False)
+    listen(cluster, tmp_path)
+    cluster.control.answer("INVOKE_BROKER_TO_RESET_OFFSET", 206, "Consumer not online")
+    with pytest.raises(RemoteError, match="not online"):
+        reset(cluster)
+
+
+def test_clustering_by_222(codec: Any) -> None:
+    cluster = make(codec)
+    cluster.client().push("audit", TOPIC, start="first")
+    cluster.world.advance(10)
+    assert set(reset(cluster, "clustering_steps", 0, True).offsets.values()) == {0}
