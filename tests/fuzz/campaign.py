@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import mmap
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -54,7 +55,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=100_000)
     options.add_argument("--seed", type=int, default=0)
     asked = options.parse_args()
-    last = f"{tempfile.gettempdir()}/mqclient-fuzz-last"
+    last = f"{tempfile.gettempdir()}/mqclient-fuzz-{os.getpid()}"
     print(f"the input at work is kept in {last}: its length in four bytes, then the bytes")
     for name in asked.targets or TARGETS:
         began = time.monotonic()
