@@ -24,6 +24,7 @@ from mqclient.io.opening import Opening
 from mqclient.rocketmq.model import Message, MessageQueue, Receipt
 from mqclient.rocketmq.remoting.admin import AdminEngine, When
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
+from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
 from mqclient.rocketmq.remoting.group import MemberOptions, member_options, topics_of
@@ -92,15 +93,22 @@ class Client:
     def pull_consumer(
         self,
         group: str,
-        topics: str | Mapping[str, str] | Iterable[str],
+        topics: str | Mapping[str, str] | Iterable[str] = (),
         *,
+        assign: Mapping[MessageQueue, Ends] | None = None,
         auto_commit: bool = True,
         timeout: float | None = 10.0,
         **options: Any,
     ) -> Opening[PullConsumer]:
-        """A consumer that is asked: `batches()`, `receive()`, `receive_many()`; options as for `push_consumer`."""
-        member = member_options({"retries": False, "consume_type": "CONSUME_ACTIVELY", "pull_batch": 1024, **options})
-        return Opening(self._open_pull(group, topics_of(topics), member, auto_commit, timeout))
+        """A consumer that is asked: `batches()`, `receive()`, `receive_many()`; options as for `push_consumer`.
+
+        With `assign`, a start offset or (start, end) of each queue instead of topics, it joins no group and commits
+        nothing; an offset that is not there is an error.
+        """
+        given: dict[str, Any] = {} if assign is None else {"limits": LIMITS}
+        given |= {"retries": False, "consume_type": "CONSUME_ACTIVELY", "pull_batch": 1024, **options}
+        wanted = topics_of(topics) if assign is None else {}
+        return Opening(self._open_pull(group, wanted, member_options(given), auto_commit, assign, timeout))
 
     def admin(self) -> Opening[Admin]:
         """What operators ask for."""
@@ -157,10 +165,11 @@ class Client:
         topics: Mapping[str, str],
         options: MemberOptions,
         auto_commit: bool,
+        assign: Mapping[MessageQueue, Ends] | None,
         timeout: float | None,
     ) -> PullConsumer:
         with self._driver.enter():
-            engine = PullEngine(self._engine, group, topics, options, auto_commit=auto_commit)
+            engine = PullEngine(self._engine, group, topics, options, auto_commit=auto_commit, assign=assign)
             slot = engine.start()
         await self._driver.wait(slot, self._driver.deadline(timeout))
         return PullConsumer(self._driver, engine)

@@ -154,6 +154,10 @@ class Member:
             "unitMode": False,
         }
 
+    def inline(self, topic: str) -> str | None:
+        """The expression that pulls bring themselves; None: brokers know it by heartbeats."""
+        return None
+
     def on_route(self, topic: str) -> None:
         if topic in self.subscriptions and not self.closed:
             self.rebalance.poke()
