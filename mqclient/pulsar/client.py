@@ -48,6 +48,10 @@ class ClientEngine:
         self.driver = driver
         self.impl = impl
         self.url = ServiceUrl.parse(url)
+        if (self.url.scheme == "pulsar+ssl") != (tls is not None):
+            raise ConfigError(
+                f"service URL {url!r}: encrypted connections have pulsar+ssl:// and TLS options, others not"
+            )
         self.auth = auth or NoAuthentication()
         self.blocking = blocking
         """Whether the driver's `wait` blocks; under asyncio it is awaited."""
@@ -186,6 +190,17 @@ class ClientEngine:
         self.closed = True
         self.budget.close(ClosedError("the client is closed"))
         for connection in list(self._pool.values()):
+            connection.close()
+        self._pool.clear()
+        self.timers.clear()
+
+    def on_fork(self) -> None:
+        """In a forked child: what was open is the parent's. The client itself goes on, with connections of its own."""
+        error = ClosedError("it belongs to the parent process: make another one from the client in this process")
+        for member in list(self._members):
+            member.abandon(error)
+        for connection in list(self._pool.values()):
+            connection.link.handle = None  # the driver has closed our copy of it, without a word to the broker
             connection.close()
         self._pool.clear()
         self.timers.clear()

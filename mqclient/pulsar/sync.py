@@ -17,9 +17,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient import _impl
+from mqclient.config import TLS
 from mqclient.core.driver import SyncDriver
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io.threads import ThreadsDriver
+from mqclient.io.tls import encrypted
 from mqclient.pulsar import opening, reading
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
@@ -37,8 +39,9 @@ __all__ = ["Client", "Consumer", "Producer", "Reader"]
 class Client:
     """One client of one cluster. Producers and consumers share its connections and are closed with it.
 
-    Times are seconds. `memory_limit`: bytes of bodies that producers may have in flight. `impl`: "native" or "pure", by
-    default what MQCLIENT_IMPL asks for.
+    Times are seconds. `tls`: of pulsar+ssl:// URLs; the other side is checked unless it says not to. `memory_limit`:
+    bytes of bodies that producers may have in flight. `impl`: "native" or "pure", by default what MQCLIENT_IMPL asks
+    for.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Client:
         url: str,
         *,
         auth: Authentication | None = None,
+        tls: TLS | None = None,
         operation_timeout: float = 30.0,
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
@@ -59,6 +63,7 @@ class Client:
             namespace,
             url,
             auth=auth,
+            tls=encrypted(tls or TLS()) if url.startswith("pulsar+ssl://") else tls,
             operation_timeout=operation_timeout,
             connect_timeout=connect_timeout,
             keep_alive=keep_alive,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from mqclient import _schema
 from mqclient.core.steps import run_steps
-from mqclient.errors import ClosedError, LinkError, ProtocolError
+from mqclient.errors import ClosedError, ConfigError, LinkError, ProtocolError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import TopicName
 from tests.support.fake_driver import Script, Wire, World
 from tests.support.pulsar_world import PulsarWorld
+from tests.support.tree import ROOT
 
 TOPIC = TopicName.parse("t")
 
@@ -48,9 +51,9 @@ class Lookup:
         frame: bytes = self.codec.pulsar.encode_command(kind, _schema.message(name)(**fields).SerializeToString())
         return frame
 
-    def run(self) -> Connection:
+    def run(self, url: str = "pulsar://a:6650", **options: Any) -> Connection:
         driver = self.world.driver()
-        client = ClientEngine(driver, self.codec, "pulsar://a")
+        client = ClientEngine(driver, self.codec, url, **options)
         with driver.enter():
             driver.attach(client)
             slot = run_steps(client.lookup_steps(TOPIC, client.deadline()))
@@ -141,3 +144,63 @@ def test_closing_closes_members_first(codec: Any) -> None:
     for make in (lambda: world.producer(client, "t"), lambda: world.consumer(client, "t", "s")):
         with pytest.raises(ClosedError):
             make()
+
+
+def test_encrypted_clients_go_to_the_encrypted_address(codec: Any) -> None:
+    lookup = Lookup(codec)
+    there = {"response": 1, "brokerServiceUrl": "pulsar://c:6650", "brokerServiceUrlTls": "pulsar+ssl://b:6650"}
+    lookup.listen("a", there)
+    lookup.listen("b")
+    connection = lookup.run("pulsar+ssl://a:6650", tls="context")
+    assert (connection.server, connection.link.address.tls) == ("b", "context")
+    for url, tls in (("pulsar+ssl://a", None), ("pulsar://a", "context")):
+        with pytest.raises(ConfigError, match="encrypted"):
+            lookup.run(url, tls=tls)
+
+
+def test_a_forked_child_has_a_client_and_nothing_open(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client()
+    producer, consumer = world.producer(client, "t"), world.consumer(client, "t", "s")
+    with client.driver.enter():
+        client.on_fork()
+    with pytest.raises(ClosedError, match="parent process"):
+        world.sender(producer).send(b"x")
+    with pytest.raises(ClosedError, match="parent process"):
+        world.face(consumer).receive(1)
+    assert client.diagnose()["connections"] == []
+    assert world.sender(world.producer(client, "t")).send(b"x").entry == 0
+
+
+FORK = """
+import os, sys
+from mqclient.broker import EmbeddedBroker
+from mqclient.errors import ClosedError
+from mqclient.pulsar import sync
+
+with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker, sync.Client(broker.pulsar_url, impl="pure") as client:
+    consumer = client.consumer("t", "s")
+    producer = client.producer("t")
+    producer.send(b"1")
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            producer.send(b"no")
+        except ClosedError:
+            client.producer("t").send(b"2", timeout=10)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    producer.send(b"3", timeout=10)
+    assert [consumer.receive(10).body for _ in range(3)] == [b"1", b"2", b"3"]
+print("both")
+"""
+
+
+def test_parent_and_child_both_go_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.returncode) == ("both\n", 0), done.stderr

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
 
+from mqclient import _schema
+from mqclient.broker import EmbeddedBroker
 from mqclient.pulsar.codes import ServerError
 from tests.support.pulsar_world import PulsarWorld, RawClient
 
@@ -95,3 +98,16 @@ def test_after_the_end_nothing_is_written(raw: RawClient) -> None:
     raw.session.write(b"x")
     raw.session.close("again")
     assert raw.session._out == []
+
+
+def test_over_a_socket(codec: Any) -> None:
+    with EmbeddedBroker(doors=["pulsar"], impl=codec) as broker:
+        host, _, port = broker.pulsar_url.removeprefix("pulsar://").partition(":")
+        with socket.create_connection((host, int(port)), 5) as peer:
+            reader = codec.pulsar.FrameReader()
+            connect = _schema.message("CommandConnect")(client_version="raw", protocol_version=21)
+            peer.sendall(codec.pulsar.encode_command(2, connect.SerializeToString()) + codec.pulsar.PING_FRAME)
+            kinds: list[int] = []
+            while len(kinds) < 2:
+                kinds += [event[0] for event in reader.feed(peer.recv(4096))]
+            assert kinds == [3, codec.pulsar.PONG]
