@@ -3,6 +3,8 @@
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
     object PyObject_GenericGetAttr(object of, object name)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     int PyUnicode_IS_COMPACT_ASCII(object text)
     void *PyUnicode_1BYTE_DATA(object text)
 
@@ -53,6 +55,10 @@ cdef bytes as_bytes(object data):
 cdef Run utf8_of(object text) except *:
     """The UTF-8 of a str, kept by the str."""
     cdef Run run
+    if type(text) is str and PyUnicode_IS_COMPACT_ASCII(text):
+        run.at = <const uint8_t *>PyUnicode_1BYTE_DATA(text)
+        run.size = PyUnicode_GET_LENGTH(text)
+        return run
     if not isinstance(text, str):
         raise TypeError(f"str wanted, not {type(text).__name__}")
     try:
@@ -70,10 +76,11 @@ cdef int32_t fit32(object number, str what) except? -1:
 
 
 cdef int64_t fit64(object number, str what) except? -1:
-    try:
-        return number
-    except OverflowError:
-        raise ConfigError(f"{what} {number} is no 64-bit integer") from None
+    cdef int overflow
+    cdef int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow)
+    if overflow != 0:
+        raise ConfigError(f"{what} {number} is no 64-bit integer")
+    return value
 
 
 cdef int write_run(mq_writer *w, Run run) except -1:
