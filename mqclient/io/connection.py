@@ -36,6 +36,11 @@ class Connection:
         self.fd = -1
         self.reading = threading.RLock()  # it tells whether it is ours, also after Ctrl-C
         self.borrowed = False
+        """Switched off in the poller: a caller reads, or did a moment ago."""
+        self.parked = False
+        self.streak = 0
+        """Borrowed reads since the reader thread read something last."""
+        self.last_borrow = 0.0
         self.writing = False
         self.handed = False
         self.blocked = False
@@ -143,7 +148,7 @@ class Connection:
                     self.broken = self.broken or OSError(-sent, os.strerror(-sent))
                     return []
                 return out
-            out = unsent(out, sent)
+            out = [] if part is out and sent == sum(map(len, part)) else unsent(out, sent)
         return out
 
     def _send(self, part: list[Buffer]) -> int:

@@ -20,6 +20,8 @@ from mqclient.io.sockets import name_of
 
 logger = logging.getLogger("mqclient.io")
 
+PARK = 0.005
+"""Seconds for which a connection stays switched off after borrowed reading, if its callers come one after the other."""
 LINGER = 3.0
 """Seconds for the last bytes of a connection that is being closed."""
 _DRAIN = 0.5
@@ -54,6 +56,7 @@ class ReaderThread:
         self._handed: deque[Connection] = deque()
         self._dials: dict[Connection, Dial] = {}
         self._connections: dict[int, Connection] = {}
+        self._parked: set[Connection] = set()
         self._asleep_until = -inf
         self._stop_at: float | None = None
         self._thread = threading.Thread(target=self._run, name=f"{name}-reader", daemon=True)
@@ -86,6 +89,12 @@ class ReaderThread:
     def wake(self) -> None:
         if get_ident() != self._thread.ident:
             self._bell.ring()
+
+    def park(self, connection: Connection) -> None:
+        """Leave it switched off for the next caller; listen to it again when none came for a while."""
+        connection.parked = True
+        self._parked.add(connection)
+        self.wake()
 
     def alarm_is(self, when: float) -> None:
         """Race: the thread notes until when it sleeps, *then* looks at the alarm again; the driver wrote the alarm,
@@ -188,6 +197,8 @@ class ReaderThread:
                 until = min(until, connection.linger_until)
         if self._stop_at is not None:
             until = min(until, self._stop_at)
+        if self._parked:
+            until = min(until, monotonic() + PARK)
         return None if until == inf else max(0.0, until - monotonic())
 
     def _turn(self, events: list[tuple[int, int]]) -> None:
@@ -208,11 +219,21 @@ class ReaderThread:
         for connection in list(self._connections.values()):
             if connection.closing and monotonic() >= connection.linger_until:
                 self._tend(connection)
+        if self._parked:
+            self._unpark(monotonic() - PARK)
         if self._stop_at is not None:
             for connection in list(self._connections.values()):
                 self._let_go(connection, self._stop_at)
         if self._driver.alarm <= monotonic():
             self._driver.fire()
+
+    def _unpark(self, before: float) -> None:
+        for connection in list(self._parked):
+            if connection.last_borrow < before and connection.reading.acquire(False):
+                self._parked.discard(connection)
+                connection.parked = connection.borrowed = False
+                self.watch(connection)
+                connection.reading.release()
 
     def _let_go(self, connection: Connection, until: float) -> None:
         """The driver stops: end what the engine left open."""
@@ -230,12 +251,15 @@ class ReaderThread:
             connection.blocked = False
             self.watch(connection)
             self._handed.append(connection)
-        # Not ours to read while a caller has borrowed it: switched off in the poller a moment later.
-        if mask & ~WRITE and connection.reading.acquire(False):
-            try:
-                self.read(connection)
-            finally:
-                connection.reading.release()
+        if mask & ~WRITE:
+            if connection.reading.acquire(False):
+                try:
+                    connection.streak = 0
+                    self.read(connection)
+                finally:
+                    connection.reading.release()
+            else:  # a caller borrowed it and is about to switch it off: help, or we would come back at once
+                self.watch(connection)
 
     def _advance(self, connection: Connection, dial: Dial) -> None:
         if connection.closing:
@@ -294,5 +318,6 @@ class ReaderThread:
 
     def _close_connection(self, connection: Connection) -> None:
         del self._connections[connection.fd]
+        self._parked.discard(connection)
         self._poller.forget(connection.fd)
         connection.close()

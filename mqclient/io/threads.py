@@ -17,6 +17,7 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import fork
+from mqclient.io.borrow import borrow
 from mqclient.io.connection import Connection, SendNow
 from mqclient.io.pool import UserThreads
 from mqclient.io.reader import LINGER, ReaderThread
@@ -28,8 +29,6 @@ logger = logging.getLogger("mqclient.io")
 
 _ROUNDS = 8
 """How often a leaving caller looks for more to write: one caller must not write for all others without end."""
-_BORROW_SECONDS = 0.1
-"""A reply that takes longer is waited for without the link, so that other callers can borrow it."""
 _BORROWERS = 2
 """With more callers waiting, one reader thread serves them better (measured)."""
 
@@ -281,8 +280,9 @@ class ThreadsDriver:
         try:
             if slot.expects_reply:
                 self._callers.add(waiter)
-                if len(self._callers) <= _BORROWERS:
-                    self._borrow(waiter, slot, deadline)
+                connection, reader = self._last, self._reader
+                if len(self._callers) <= _BORROWERS and connection is not None and reader is not None and reader.lends:
+                    borrow(connection, reader, self._desk, waiter, slot, deadline)
             self._sleep(waiter, slot, deadline)
             return slot.result()
         finally:
@@ -302,53 +302,6 @@ class ThreadsDriver:
             self.fire()  # the engine may have the same deadline, and a better word for it
             if not slot.done:
                 raise DeadlineError("the time given ran out")
-
-    def _borrow(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
-        """Read for ourselves until the slot is done: one wake-up a request instead of two."""
-        connection, reader = self._last, self._reader
-        if connection is None or reader is None or not reader.lends:
-            return
-        try:
-            if connection.reading.acquire(False) and connection.link is not None and connection.sock is not None:
-                connection.borrowed = True
-                reader.watch(connection)
-                poll, waiter.bell = self._desk.prepare(connection.fd)
-                until = monotonic() + _BORROW_SECONDS
-                if deadline is not None and deadline < until:
-                    until = deadline
-                self._read_until(slot, waiter, connection, poll, until)
-        finally:
-            waiter.bell = None
-            if connection.reading._is_owned():  # type: ignore[attr-defined]
-                self._give_back(connection, reader)
-
-    def _read_until(self, slot: Slot[Any], waiter: Waiter, connection: Connection, poll: Any, until: float) -> None:
-        reader, bell = self._reader, waiter.bell
-        assert reader is not None
-        assert bell is not None
-        while not slot.done and connection.link is not None and not waiter.woken:
-            left = until - monotonic()
-            if left <= 0:
-                return
-            for fd, _ in poll.poll(left * 1000 + 1):
-                if fd == bell.fd:
-                    bell.silence()
-                else:
-                    reader.read(connection)
-
-    def _give_back(self, connection: Connection, reader: ReaderThread) -> None:
-        connection.borrowed = False
-        watched = connection.sock is None
-        try:
-            if not watched:
-                reader.watch(connection)
-            watched = True
-        finally:
-            if not watched:  # Ctrl-C: nobody would listen to it any more
-                connection.broken = KeyboardInterrupt("interrupted while reading was given back")
-            connection.reading.release()
-            if connection.closing or connection.broken is not None:
-                reader.hand(connection)
 
     def close(self) -> None:
         """Write what is left, close the connections, end the threads; whoever still waits gets a ClosedError."""
