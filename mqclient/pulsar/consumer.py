@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.compress import decompress
 from mqclient.core.mailbox import Mailbox
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps
-from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import requests
 from mqclient.pulsar.acks import Acks
 from mqclient.pulsar.attachment import Attachment
 from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.codes import CompressionType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ConsumerOptions
@@ -25,7 +26,21 @@ from mqclient.pulsar.redelivery import Redelivery
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
 
+_FORMATS: Mapping[int, str] = {
+    CompressionType.LZ4: "lz4-block",
+    CompressionType.ZLIB: "zlib",
+    CompressionType.ZSTD: "zstd",
+    CompressionType.SNAPPY: "snappy",
+}
+
 log = logging.getLogger("mqclient.pulsar")
+
+
+def _decompress(kind: int, data: memoryview, limit: int) -> bytes:
+    """A library that is missing is no fault of the entry: that error goes to who receives, and nothing is lost."""
+    if kind not in _FORMATS:
+        raise ProtocolError(f"compression {kind} is not known")
+    return decompress(_FORMATS[kind], data, limit)
 
 
 class ConsumerEngine:
@@ -81,12 +96,25 @@ class ConsumerEngine:
     @property
     def last_taken(self) -> Any:
         """The id of the message that the user took last since the subscription was opened; None: none yet."""
-        return None if self._source.last is None else self._source.last.message_id
+        return self._id_of(self._source.last)
 
     @property
     def resume_at(self) -> tuple[Any, bool]:
         """Where a non-durable subscription goes on when opened anew, and whether at it or after it."""
         return self._resume, self._inclusive
+
+    def take_batch(self) -> Any:
+        """The next entry, if there is one; outside of any entry."""
+        if not self.options.by_batch:
+            raise ConfigError("batches come from what was opened with by_batch=True")
+        batch = self.mailbox.take()
+        if batch is not None and len(batch) > 1:
+            with self.client.driver.enter():
+                self.permits.release(len(batch) - 1, self._reasons.DELIVERED, batch.entry.epoch)
+        return batch
+
+    def not_by_batch(self, *limit: int) -> Any:
+        raise ConfigError("opened with by_batch=True: ask for receive_batch() or batches()")
 
     def acks_due(self, signal: int) -> None:
         self.acks.due(signal)
@@ -256,7 +284,7 @@ class ConsumerEngine:
         if entry.chunk_id is not None:
             log.warning("%s: part of a chunked message dropped: %d:%d", self._text, entry.ledger, entry.entry)
             self.permits.release(entry.charged, self._reasons.DISCARDED, epoch)
-        elif entry.compression and entry.corrupt is None:
+        elif self.options.by_batch or (entry.compression and entry.corrupt is None):
             self.mailbox.put_sealed(entry, entry.charged, source)
         else:
             batch = self._codec.decode_messages(entry)
@@ -277,7 +305,7 @@ class ConsumerEngine:
         """The user took that many since it was told last."""
         self.permits.release(taken, self._reasons.DELIVERED, source.epoch)
         if not self.options.durable and source is self._source and source.last is not None:
-            self.acks.add_cumulative(source.last)
+            self.acks.add_cumulative(self._id_of(source.last))
             self.acks.flush()
 
     def _on_wait(self) -> None:
@@ -285,12 +313,33 @@ class ConsumerEngine:
 
     def _open(self, entry: Any, source: Any) -> list[Any]:
         """A compressed entry, opened on the side that takes; outside of any entry."""
-        batch = self._codec.decode_messages(entry, decompress=decompress)
+        batch = self._codec.decode_messages(entry, decompress=_decompress)
+        if self.options.by_batch:
+            return self._whole(entry, source, batch)
         messages = self._wanted(entry, list(batch))
         if len(messages) != entry.charged:
             with self.client.driver.enter():
                 self._settle(entry, source.epoch, batch, len(messages))
         return messages
+
+    def _whole(self, entry: Any, source: Any, batch: Any) -> list[Any]:
+        """The batch itself, which the mailbox counts as one message: `batch_taken` gives back the others' permits."""
+        start = self._start
+        before = start is not None and entry.ledger == start.ledger and entry.entry <= start.entry
+        if before and (entry.entry < start.entry or not (self._inclusive or start.batch_index >= 0)):
+            wanted = 0
+        else:
+            wanted = len(batch)
+        if wanted != entry.charged:
+            with self.client.driver.enter():
+                self._settle(entry, source.epoch, batch, wanted)
+        return [batch] if wanted else []
+
+    def _id_of(self, taken: Any) -> Any:
+        """Of a message; of a batch the id of its entry, which means all of it."""
+        if taken is None or not self.options.by_batch:
+            return None if taken is None else taken.message_id
+        return self._codec.MessageId(taken.entry.ledger, taken.entry.entry, taken.entry.partition)
 
     def _settle(self, entry: Any, epoch: int, batch: Any, wanted: int) -> None:
         """What of an entry does not go to the user leaves here; an entry that cannot be read is told so."""
@@ -326,7 +375,7 @@ class ConsumerEngine:
         self._box.collect(old)  # of an old epoch: nobody grants for it any more
         self.mailbox.clear(old)
         if not self.options.durable and old.last is not None and self._seeking < 0:
-            self._start = self._resume = old.last.message_id
+            self._start = self._resume = self._id_of(old.last)
             self._inclusive = False
         self._repeats = epoch > 1
         self.acks.set.forget()

@@ -41,6 +41,17 @@ def open_reader(
     return open_consumer(client, topic, f"reader-{secrets.token_hex(5)}", given, deadline)
 
 
+def partitions(client: ClientEngine, topic: str, deadline: float | None) -> Slot[list[str]]:
+    """The names to open: the topic's partitions, or itself if it has none."""
+    return run_steps(_partitions_steps(client, TopicName.parse(topic), deadline))
+
+
+def _partitions_steps(client: ClientEngine, topic: TopicName, deadline: float | None) -> Steps[list[str]]:
+    limit = client.deadline() if deadline is None else deadline
+    count = yield run_steps(patiently_steps(client, lambda: client.partitions_steps(topic, limit), limit))
+    return [str(topic.partitioned(number)) for number in range(count)] or [str(topic)]
+
+
 def close(member: Member | ClientEngine) -> Slot[None]:
     return run_steps(member.close_steps())
 

@@ -39,7 +39,8 @@ class ProducerOptions:
 @dataclass(frozen=True, slots=True)
 class ConsumerOptions:
     """`start`: "latest" or "earliest" for a new subscription; where nothing durable is kept (a reader) also a message
-    id: it begins after that message, or at it if `start_inclusive`."""
+    id: it begins after that message, or at it if `start_inclusive`. `by_batch`: what is received are MessageBatches,
+    one an entry; also of the entry that the start lies in."""
 
     type: str = "exclusive"
     name: str | None = None
@@ -47,6 +48,7 @@ class ConsumerOptions:
     start: Any = "latest"
     start_inclusive: bool = False
     durable: bool = True
+    by_batch: bool = False
     priority: int = 0
     read_compacted: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from mqclient.pulsar.producer import ProducerEngine, prepare, prepare_many, resu
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
-    from mqclient._native.pulsar import Message, MessageId
+    from mqclient._native.pulsar import Message, MessageBatch, MessageId
 
 __all__ = ["Client", "Consumer", "Producer", "Reader"]
 
@@ -83,6 +83,12 @@ class Client:
     def reader(self, topic: str, *, start: MessageId | str, timeout: float | None = None, **options: Any) -> Reader:
         """Read a topic from a position on, without a subscription that stays: "earliest", "latest" or a message id."""
         return self._open_reader(topic, start, options, timeout)
+
+    def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
+        """The names to open: the topic's partitions, or itself if it has none."""
+        with self._driver.enter():
+            slot = opening.partitions(self._engine, topic, self._driver.deadline(timeout))
+        return self._driver.wait(slot)
 
     def ping(self, timeout: float | None = None) -> str:
         """Connect if need be; which software answers."""
@@ -218,8 +224,9 @@ class Receiving:
         self._driver = driver
         self._engine = engine
         self._inbox = engine.mailbox
-        self._take: Callable[[], Message | None] = engine.mailbox.take
-        self._take_many: Callable[[int], list[Message]] = engine.mailbox.take_many
+        by_batch = engine.options.by_batch
+        self._take: Callable[[], Message | None] = engine.not_by_batch if by_batch else engine.mailbox.take
+        self._take_many: Callable[[int], list[Message]] = engine.not_by_batch if by_batch else engine.mailbox.take_many
 
     @property
     def topic(self) -> str:
@@ -369,5 +376,31 @@ class Reader(Receiving):
             slot = reading.has_message_available(self._engine)
         return self._driver.wait(slot, self._driver.deadline(timeout))
 
+    def receive_batch(self, timeout: float | None = None) -> MessageBatch | None:
+        """The next entry, undecoded; None if there is none in time. For readers opened with `by_batch=True`."""
+        try:
+            return self._receive_batch_late(self._driver.deadline(timeout))
+        except DeadlineError:
+            return None
+
+    def batches(self) -> Iterator[MessageBatch]:
+        """Every entry until the reader is closed, for readers opened with `by_batch=True`."""
+        while (batch := self._batch_or_end()) is not None:
+            yield batch
+
     def __enter__(self) -> Reader:
         return self
+
+    def _batch_or_end(self) -> MessageBatch | None:
+        try:
+            return self._receive_batch_late(None)
+        except ClosedError:
+            return None
+
+    def _receive_batch_late(self, deadline: float | None) -> MessageBatch:
+        batch: MessageBatch | None = self._engine.take_batch()
+        while batch is None:
+            with self._inbox.waiting() as wake:
+                self._driver.wait(wake, deadline)
+                batch = self._engine.take_batch()
+        return batch

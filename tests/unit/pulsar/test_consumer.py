@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
 
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
+from mqclient.pulsar import consumer as consumer_module
 from mqclient.pulsar import opening
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.consumer import ConsumerEngine
@@ -340,3 +342,98 @@ def test_failover_knows_who_is_active(world: PulsarWorld) -> None:
     world.face(first).close()
     world.world.run()
     assert second.active
+
+
+def compressed(world: PulsarWorld, bodies: list[bytes], damage: bool = False, kind: int = 2) -> None:
+    """An entry as a producer with zlib sends it, straight into the topic."""
+    codec = world.impl.pulsar
+    builder = codec.BatchBuilder()
+    for body in bodies:
+        builder.add(body)
+    payload, count = builder.seal()
+    packed = zlib.compress(payload)
+    metadata = codec.encode_metadata(
+        "zip", 0, 1, compression=kind, uncompressed_size=len(payload) + damage, num_messages=count
+    )
+    [event] = codec.FrameReader().feed(codec.encode_send(1, 0, metadata, packed, num_messages=count))
+    world.door.topics.make("t").append(event[-1])
+
+
+def test_compressed_entries_are_opened_where_they_are_taken(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", receiver_queue=10)
+    producer = world.producer(client, "t")
+    compressed(world, [b"1", b"2", b"3"])
+    send(world, producer, b"4")
+    compressed(world, [b"5"])
+    world.world.run()
+    assert len(consumer.mailbox) == 5
+    assert take(world, consumer) == [b"1", b"2", b"3", b"4", b"5"]
+    world.settled(consumer)
+
+
+def test_a_compressed_entry_that_cannot_be_opened_returns_its_permits(
+    world: PulsarWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    consumer = world.consumer(world.client(), "t", "s", receiver_queue=10)
+    for _ in range(10):
+        compressed(world, [b"x"] * 4, damage=True)
+        assert take(world, consumer) == []
+    compressed(world, [b"good"])
+    assert take(world, consumer) == [b"good"]
+    world.settled(consumer)
+    assert consumer.permits.diagnose()["discarded"] == 40
+    assert "cannot be read" in caplog.text
+    world.world.advance(1)
+    assert world.at_broker(consumer).subscription.backlog == 1
+
+
+def test_a_missing_library_loses_nothing(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    face = world.face(world.consumer(world.client(), "t", "s"))
+    compressed(world, [b"1", b"2"])
+    world.world.run()
+
+    def missing(name: str, data: Any, limit: int) -> bytes:
+        raise ConfigError(f"{name}: pip install it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(consumer_module, "decompress", missing)
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="pip install"):
+                face.receive(1)
+    assert [face.receive(1).body, face.receive(1).body] == [b"1", b"2"]
+
+
+def test_a_compression_that_nobody_knows_is_told_to_the_broker(world: PulsarWorld) -> None:
+    consumer = world.consumer(world.client(), "t", "s")
+    compressed(world, [b"1"], kind=9)
+    assert take(world, consumer) == []
+    world.settled(consumer)
+
+
+def test_a_seek_among_compressed_entries_skips_with_permits(world: PulsarWorld) -> None:
+    client = world.client()
+    compressed(world, [b"0", b"1", b"2", b"3"])
+    consumer = world.consumer(client, "t", "s", start="earliest", receiver_queue=4)
+    face = world.face(consumer)
+    messages = face.receive_many(10)
+    face.seek(messages[1].message_id)
+    assert take(world, consumer) == [b"2", b"3"]
+    face.seek(messages[3].message_id)
+    assert take(world, consumer) == []
+    compressed(world, [b"4"])
+    assert take(world, consumer) == [b"4"]
+    world.settled(consumer)
+
+
+def test_parts_of_chunked_messages_are_dropped_aloud(world: PulsarWorld, caplog: pytest.LogCaptureFixture) -> None:
+    consumer = world.consumer(world.client(), "t", "s", receiver_queue=2)
+    codec = world.impl.pulsar
+    for number in range(6):
+        metadata = codec.encode_metadata("p", 0, 1, uuid="u", num_chunks=6, chunk_id=number, total_chunk_size=12)
+        [event] = codec.FrameReader().feed(codec.encode_send(1, 0, metadata, b"xx", is_chunk=True))
+        world.door.topics.make("t").append(event[-1])
+    compressed(world, [b"whole"])
+    assert take(world, consumer) == [b"whole"]
+    world.settled(consumer)
+    assert "chunked" in caplog.text

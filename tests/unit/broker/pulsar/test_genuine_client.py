@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mqclient.broker import EmbeddedBroker
+from mqclient.pulsar import sync
 
 pulsar: Any = pytest.importorskip(
     "pulsar", reason="the official pulsar-client is not installed: pip install pulsar-client", exc_type=ImportError
@@ -192,3 +193,34 @@ def test_unsubscribe(client: Any) -> None:
     client.create_producer("orders").send(b"1")
     consumer.unsubscribe()
     assert nothing_comes(client.subscribe("orders", "billing"))
+
+
+@pytest.mark.parametrize("compression", ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"])
+def test_theirs_is_read_by_ours(broker: EmbeddedBroker, client: Any, compression: str) -> None:
+    with sync.Client(broker.pulsar_url, impl="pure") as ours, ours.consumer("orders", "ours") as consumer:
+        kind = getattr(pulsar.CompressionType, compression)
+        producer = client.create_producer("orders", compression_type=kind, batching_enabled=True)
+        for number in range(100):
+            producer.send_async(b"%d" % number * 100, None, partition_key=str(number), properties={"n": str(number)})
+        producer.flush()
+        messages: list[Any] = []
+        while len(messages) < 100:
+            messages += consumer.receive_many(100, timeout=5)
+        assert [message.body for message in messages] == [b"%d" % number * 100 for number in range(100)]
+        assert [(message.key, message.properties) for message in messages] == [
+            (str(number), {"n": str(number)}) for number in range(100)
+        ]
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_ours_is_read_by_theirs(broker: EmbeddedBroker, client: Any, batching: bool) -> None:
+    consumer = client.subscribe("orders", "theirs")
+    with sync.Client(broker.pulsar_url, impl="pure") as ours, ours.producer("orders", batching=batching) as producer:
+        ids = producer.send_many([(b"%d" % number, str(number), {"n": "x"}, 7, b"o") for number in range(100)])
+        for number in range(100):
+            message = consumer.receive(3000)
+            assert (message.data(), message.partition_key()) == (b"%d" % number, str(number))
+            assert (message.properties(), message.ordering_key(), message.event_timestamp()) == ({"n": "x"}, "o", 7)
+            theirs = message.message_id()
+            assert ids[number].to_bytes() == theirs.serialize()
+            assert type(ids[number]).from_bytes(theirs.serialize()) == ids[number]
