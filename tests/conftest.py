@@ -16,6 +16,7 @@ import pytest
 import mqclient
 from mqclient._impl import MODULES, Impl, select
 
+pytest_plugins = ["tests.real.fixtures"]
 SCALES = ("test", "ci", "soak")
 ASKED = os.environ.get("MQCLIENT_IMPL", "")
 IMPLS = ("pure",) if ASKED == "pure" else ("native", "pure")
