@@ -10,7 +10,7 @@ import pytest
 
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.permits import Permits
-from tests.support.pulsar_world import PulsarWorld, check
+from tests.support.pulsar_world import PulsarWorld
 
 
 def account(codec: Any, window: int) -> tuple[Permits, list[int]]:
@@ -155,6 +155,7 @@ def test_random_histories_balance_and_starve_nobody(codec: Any, scale: str, kind
 def test_what_is_checked_can_fail(codec: Any) -> None:
     world = PulsarWorld(codec)
     consumer: ConsumerEngine = world.consumer(world.client(), "t", "s")
+    world.settled(consumer)
     consumer.permits._credits.arrive(5, 1)
     with pytest.raises(AssertionError):
-        check(consumer)
+        world.settled(consumer)
