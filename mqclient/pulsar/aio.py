@@ -229,9 +229,8 @@ class Receiving:
         self._driver = driver
         self._engine = engine
         self._inbox = engine.mailbox
-        by_batch = engine.options.by_batch
-        self._take: Callable[[], Message | None] = engine.not_by_batch if by_batch else engine.mailbox.take
-        self._take_many: Callable[[int], list[Message]] = engine.not_by_batch if by_batch else engine.mailbox.take_many
+        self._take: Callable[[], Message | None] = engine.mailbox.take
+        self._take_many: Callable[[int], list[Message]] = engine.mailbox.take_many
 
     @property
     def topic(self) -> str:

@@ -84,6 +84,8 @@ class ConsumerEngine:
         self._inclusive = options.start_inclusive
         self._resume: Any = self._start or (self._codec.EARLIEST if options.start == "earliest" else self._codec.LATEST)
         self._repeats = False
+        self._beyond: list[int] = []
+        """Of each batch opened and not yet told: how many messages it holds beyond the one that the mailbox counts."""
         self._seeking = -1
         self._failure: MQError | None = None
 
@@ -107,14 +109,7 @@ class ConsumerEngine:
         """The next entry, if there is one; outside of any entry."""
         if not self.options.by_batch:
             raise ConfigError("batches come from what was opened with by_batch=True")
-        batch = self.mailbox.take()
-        if batch is not None and len(batch) > 1:
-            with self.client.driver.enter():
-                self.permits.release(len(batch) - 1, self._reasons.DELIVERED, batch.entry.epoch)
-        return batch
-
-    def not_by_batch(self, *limit: int) -> Any:
-        raise ConfigError("opened with by_batch=True: ask for receive_batch() or batches()")
+        return self.mailbox.take()
 
     def acks_due(self, signal: int) -> None:
         self.acks.due(signal)
@@ -303,7 +298,7 @@ class ConsumerEngine:
 
     def _on_taken(self, source: Any, taken: int) -> None:
         """The user took that many since it was told last."""
-        self.permits.release(taken, self._reasons.DELIVERED, source.epoch)
+        self.permits.release(taken + self._told_beyond(), self._reasons.DELIVERED, source.epoch)
         if not self.options.durable and source is self._source and source.last is not None:
             self.acks.add_cumulative(self._id_of(source.last))
             self.acks.flush()
@@ -323,7 +318,7 @@ class ConsumerEngine:
         return messages
 
     def _whole(self, entry: Any, source: Any, batch: Any) -> list[Any]:
-        """The batch itself, which the mailbox counts as one message: `batch_taken` gives back the others' permits."""
+        """The batch itself, which the mailbox counts as one message: the others' permits follow it in `_on_taken`."""
         start = self._start
         before = start is not None and entry.ledger == start.ledger and entry.entry <= start.entry
         if before and (entry.entry < start.entry or not (self._inclusive or start.batch_index >= 0)):
@@ -333,7 +328,15 @@ class ConsumerEngine:
         if wanted != entry.charged:
             with self.client.driver.enter():
                 self._settle(entry, source.epoch, batch, wanted)
+        if wanted:
+            self._beyond.append(wanted - 1)
         return [batch] if wanted else []
+
+    def _told_beyond(self) -> int:
+        told = 0
+        while self._beyond:  # popped, not swapped: another thread may be about to append
+            told += self._beyond.pop()
+        return told
 
     def _id_of(self, taken: Any) -> Any:
         """Of a message; of a batch the id of its entry, which means all of it."""
@@ -380,12 +383,15 @@ class ConsumerEngine:
         self._repeats = epoch > 1
         self.acks.set.forget()
         self.redelivery.clear()
-        self._source = self.client.impl.handover.Source(self, epoch, self.permits.half)
+        self._beyond.clear()
+        half = 1 if self.options.by_batch else self.permits.half
+        self._source = self.client.impl.handover.Source(self, epoch, half)
 
     def _drop_waiting(self) -> None:
         """What was taken is told, what waits is dropped: both have their permits back."""
         source = self._source
-        self.permits.release(self._box.collect(source), self._reasons.DELIVERED, source.epoch)
+        told = self._box.collect(source) + self._told_beyond()
+        self.permits.release(told, self._reasons.DELIVERED, source.epoch)
         self.permits.release(self.mailbox.clear(source), self._reasons.DISCARDED, source.epoch)
 
     def _detached(self) -> None:
