@@ -1,4 +1,4 @@
-"""Owns borrowed reading: a caller that waits for a reply reads the link itself, and needs one wake-up instead of two."""
+"""Owns borrowed reading: a caller that waits for a reply reads the link itself: one wake-up instead of two."""
 
 from __future__ import annotations
 
