@@ -337,3 +337,21 @@ def test_a_closed_client_says_so(pulsar: PulsarCluster, topic: str, impl: str) -
     client.close()
     with pytest.raises(ClosedError):
         client.producer(topic)
+
+
+def test_cancelled_receives_lose_nothing(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    """Whoever gives up a receive takes no message along, and no permit."""
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=False) as producer:
+        with client.consumer(topic, "billing", receiver_queue=10) as consumer:
+            got: list[bytes] = []
+            for number in range(100):
+                future = producer.submit(b"%d" % number)
+                while not future.done() or len(got) <= number:
+                    try:
+                        got.append((consumer.receive(0.0005)).body)
+                    except DeadlineError:
+                        continue
+            assert got == [b"%d" % number for number in range(100)]
+            shown = consumer.diagnose()["permits"]
+            assert shown["window"] == 10 == shown["at_broker"] + shown["here"] + shown["released"]
+            assert shown["arrived"] == 100

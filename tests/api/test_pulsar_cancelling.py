@@ -1,0 +1,55 @@
+"""Tasks that are cancelled while they wait: only asyncio has them, so there is no sync twin."""
+
+# ruff: noqa: SIM117 - who is inside of whom is the point here
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from mqclient.pulsar import aio
+from tests.support.pulsar_cluster import PulsarCluster
+
+
+async def test_ten_thousand_cancelled_receives(pulsar: PulsarCluster, topic: str, impl: str, scale: str) -> None:
+    wanted = 2_000 if scale == "test" else 10_000
+    seen: Counter[bytes] = Counter()
+    cancelled = 0
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing", type="shared", receiver_queue=50) as consumer:
+
+            async def receive() -> None:
+                message = await consumer.receive(10)
+                seen[message.body] += 1
+                await consumer.ack(message)
+
+            sent = 0
+            while cancelled < wanted:
+                tasks = [asyncio.create_task(receive()) for _ in range(20)]
+                await asyncio.sleep(0)
+                sends = [producer.send(b"%d" % number) for number in range(sent, sent + 10)]
+                sent += 10
+                for task in tasks[::2]:
+                    task.cancel()
+                await asyncio.gather(*sends)
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+                cancelled += sum(isinstance(one, asyncio.CancelledError) for one in ended)
+            while len(seen) < sent:
+                await receive()
+            assert set(seen.values()) == {1}
+            assert set(seen) == {b"%d" % number for number in range(sent)}
+            shown = consumer.diagnose()["permits"]
+            assert shown["window"] == 50 == shown["at_broker"] + shown["here"] + shown["released"]
+
+
+async def test_a_cancelled_send_only_stops_waiting(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.consumer(topic, "billing") as consumer:
+            task = asyncio.create_task(producer.send(b"sent all the same"))
+            await asyncio.sleep(0)
+            task.cancel()
+            assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
+            assert (await consumer.receive(5)).body == b"sent all the same"
+            assert await producer.send(b"and it goes on", timeout=5)
