@@ -67,7 +67,7 @@ cdef tuple message_event(Span command, Span rest, bint check_crc):
     cdef mq_field f
     cdef Id id
     cdef Span part
-    cdef list words = []
+    cdef list words = None
     cdef int64_t consumer = 0, epoch = 0, permits = 0
     cdef uint32_t redelivered = 0, seen = 0
     clear_id(&id)
@@ -83,9 +83,11 @@ cdef tuple message_event(Span command, Span rest, bint check_crc):
         elif f.tag == 3 << 3:
             redelivered = <uint32_t>f.value
         elif f.tag == 4 << 3:
+            words = words if words is not None else []
             words.append(f.value)
         elif f.tag == (4 << 3 | DATA):
             hold(&part, &f)
+            words = words if words is not None else []
             if not add_words(part, words):
                 raise ProtocolError("MESSAGE with a malformed ack_set")
         elif f.tag == 5 << 3:

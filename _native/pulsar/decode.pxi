@@ -99,10 +99,8 @@ cdef MessageBatch failed(MessageBatch batch, int error):
 cdef MessageBatch whole(MessageBatch batch, uint16_t flags, Py_ssize_t at, Py_ssize_t size):
     """One message that is not batch-framed, or that nobody could open."""
     cdef Entry entry = batch.entry
-    batch.items = <Item *>calloc(1, sizeof(Item))
-    if batch.items == NULL:
-        raise MemoryError()
-    cdef Item *item = batch.items
+    cdef Item *item = &batch.one
+    batch.items = item
     item.flags = flags | F_WHOLE
     if entry.m.has & H_NULL_VALUE:
         item.flags |= F_NULL_VALUE

@@ -222,6 +222,7 @@ cdef bytes base64(Span text):
 
 @cython.final
 @cython.no_gc
+@cython.freelist(16)
 cdef class MessageBatch:
     """The messages of one entry that are to be delivered, made when asked for."""
 
@@ -230,6 +231,7 @@ cdef class MessageBatch:
     cdef bytes data  # what the items point into
     cdef const uint8_t *base
     cdef Item *items
+    cdef Item one  # `items` of what is not batch-framed
     cdef Py_ssize_t count
     cdef int error  # -1 or a ValidationError
 
@@ -237,7 +239,8 @@ cdef class MessageBatch:
         self.error = -1
 
     def __dealloc__(self):
-        free(self.items)
+        if self.items != &self.one:
+            free(self.items)
 
     @property
     def corrupt(self):
