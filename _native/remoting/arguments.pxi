@@ -9,6 +9,22 @@ cdef extern from "Python.h":
     void *PyUnicode_1BYTE_DATA(object text)
 
 
+cdef extern from *:
+    """
+    static int mq_not_made_by_hand(PyTypeObject *type) {
+        if (PyDict_DelItemString(type->tp_dict, "__new__") < 0) return -1;
+        type->tp_new = NULL;
+        type->tp_vectorcall = NULL;
+        PyType_Modified(type);
+        return 0;
+    }
+    """
+    ctypedef struct PyTypeObject:
+        pass
+    int not_made_by_hand "mq_not_made_by_hand"(PyTypeObject *type) except -1
+    # So that Python code gets a TypeError, never an object whose pointers lead nowhere.
+
+
 @cython.final
 @cython.internal
 cdef class Held:

@@ -21,9 +21,6 @@ cdef class Frame:
     cdef Header header
     cdef int form
 
-    def __init__(self):
-        raise TypeError("frames are made by FrameReader")
-
     @property
     def code(self):
         return self.header.code
@@ -83,7 +80,7 @@ cdef class Frame:
         cdef str found
         if self.header.ext == NULL:
             return default
-        if self.decoded is not None or not name.isascii():
+        if self.decoded is not None or not PyUnicode_IS_COMPACT_ASCII(name):
             return self.fields.get(name, default)
         run = utf8_of(name)
         if self.form == FORM_JSON:
@@ -95,6 +92,9 @@ cdef class Frame:
     def __repr__(self):
         kind = "response" if self.is_response else "request"
         return f"<Frame {kind} code={self.code} opaque={self.opaque} body={len(self.body)} bytes>"
+
+
+not_made_by_hand(<PyTypeObject *>Frame)
 
 
 cdef object make_frame(const uint8_t *at, Py_ssize_t size):

@@ -104,9 +104,6 @@ cdef class Message:
     cdef bytes content
     cdef dict decoded
 
-    def __init__(self):
-        raise TypeError("messages are made by decode_messages")
-
     def __getattribute__(self, name):
         """What is read of nearly every message is known by the identity of its (interned) name: half the cost of the
         generic lookup, 6 of 12 ns."""
@@ -251,7 +248,7 @@ cdef class Message:
         """One property, without building the dict."""
         cdef mq_entry entry
         cdef Run run
-        if self.decoded is not None or not name.isascii():
+        if self.decoded is not None or not PyUnicode_IS_COMPACT_ASCII(name):
             return self.properties.get(name, default)
         run = utf8_of(name)
         if run.size == 0 or run.size > MOST_TEXT or mq_separates(run.at, run.size):
@@ -263,6 +260,9 @@ cdef class Message:
     def __repr__(self):
         where = f"queue_id={self.queue_id} offset={self.offset}"
         return f"<Message topic={self.topic!r} {where} body={self.r.body_size} bytes>"
+
+
+not_made_by_hand(<PyTypeObject *>Message)
 
 
 cdef Message make_message(MessageBatch batch, const Record *r):
@@ -284,9 +284,6 @@ cdef class MessageBatch:
     cdef Records records
     cdef int64_t delta
     cdef bint retry_topic
-
-    def __init__(self):
-        raise TypeError("batches are made by decode_messages")
 
     def __dealloc__(self):
         drop_records(&self.records)
@@ -374,6 +371,9 @@ cdef class MessageBatch:
 
     def __repr__(self):
         return f"<MessageBatch of {len(self)} messages, {self.size} bytes of bodies>"
+
+
+not_made_by_hand(<PyTypeObject *>MessageBatch)
 
 
 @cython.final

@@ -10,8 +10,9 @@ cdef enum:
 cdef PyObject *name_memo[PLACES]
 cdef PyObject *value_memo[PLACES]
 cdef PyObject *tag_memo[TAGS]
-cdef uint16_t scratch[MOST_TEXT + 1]  # separators of the text at hand; safe because the GIL is held throughout
-cdef dict template = {}  # what the last dict was made from: the next message mostly has the same names, many same values
+cdef uint16_t scratch[MOST_TEXT + 1]
+# Separators of the text at hand. The GIL is held while it is used, and nothing is made meanwhile that the collector
+# tracks: a collection may run any code, also code that comes back here.
 
 memset(name_memo, 0, sizeof(name_memo))
 memset(value_memo, 0, sizeof(value_memo))
@@ -24,9 +25,9 @@ cdef str entry_text(PyObject **memo, int place, const uint8_t *at, int32_t size,
 
 
 cdef dict text_to_dict(const uint8_t *text, int32_t size):
+    cdef dict properties = {}  # before the scratch is used: see there
     cdef mq_entries entries = mq_open_entries(text, size, scratch)
     cdef mq_entry entry
-    cdef dict properties = {}
     cdef int place = 0
     while mq_next_entry(&entries, &entry):
         PyDict_SetItem(

@@ -9,7 +9,7 @@ cdef class Source:
     """One column of variable size, its buffers held and their sizes known."""
     cdef list held
     cdef const uint8_t *bits  # validity, NULL if every row has a value
-    cdef const int32_t *ends
+    cdef const uint8_t *ends  # 32-bit numbers, aligned or not
     cdef const uint8_t *data
     cdef Py_ssize_t bits_size, entries, data_size
 
@@ -20,7 +20,7 @@ cdef class Source:
             self.held.append(hold(validity, &run))
             self.bits, self.bits_size = run.at, run.size
         self.held.append(hold(ends, &run))
-        self.ends, self.entries = <const int32_t *>run.at, run.size // 4 - 1
+        self.ends, self.entries = run.at, run.size // 4 - 1
         if data is not None:
             self.held.append(hold(data, &run))
             self.data, self.data_size = run.at, run.size
@@ -31,9 +31,14 @@ cdef class Source:
             raise ConfigError(f"column {name!r} is too short for {stop} rows")
         return 0
 
+    cdef inline int32_t end(self, Py_ssize_t row) noexcept:
+        cdef int32_t number
+        memcpy(&number, self.ends + 4 * row, 4)
+        return number
+
     cdef inline int value(self, Py_ssize_t row, Run *out) except -1:
         """The value of a row below `entries`: size -1 for a null."""
-        cdef int32_t start = self.ends[row], stop = self.ends[row + 1]
+        cdef int32_t start = self.end(row), stop = self.end(row + 1)
         if start < 0 or stop < start or stop > self.data_size:
             raise ConfigError("offsets of a column do not fit its data")
         out.at = self.data + start
@@ -62,7 +67,7 @@ cdef class Maps:
     cdef Source rows, names, values
 
     cdef int write(self, mq_writer *w, Py_ssize_t row) except -1:
-        cdef int32_t entry, start = self.rows.ends[row], stop = self.rows.ends[row + 1]
+        cdef int32_t entry, start = self.rows.end(row), stop = self.rows.end(row + 1)
         cdef Run name, value
         if start < 0 or stop < start or stop > self.names.entries or stop > self.values.entries:
             raise ConfigError("offsets of column 'properties' do not fit its entries")

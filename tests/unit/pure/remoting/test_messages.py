@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import sys
@@ -220,3 +221,16 @@ def test_decoding_keeps_no_memory(messages: int) -> None:
     before = resident()
     assert decoded(remoting, data, messages // 1024) >= messages - 1024
     assert resident() - before <= 4 * 2**20
+
+
+def test_native_objects_cannot_be_made_by_hand() -> None:
+    """One made so would point nowhere."""
+    remoting = pytest.importorskip("mqclient._native.remoting")
+    (one,) = batch = remoting.decode_messages(SHEET_MESSAGE)
+    for kind in (remoting.Message, remoting.MessageBatch, remoting.Frame):
+        for make in (kind, lambda kind=kind: kind.__new__(kind), lambda kind=kind: object.__new__(kind)):
+            with pytest.raises(TypeError):
+                make()
+    for thing in (one, batch):
+        with pytest.raises(TypeError):
+            copy.copy(thing)
