@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mqclient.broker import EmbeddedBroker
-from mqclient.errors import ClosedError, ConfigError, DeadlineError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.rocketmq.aio import Client, Message, PartialSendError
 
 
@@ -153,3 +153,68 @@ async def test_what_is_wrong_is_said_before_anything_is_sent(broker: EmbeddedBro
 async def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'route_interval'"):
         Client("127.0.0.1:1", impl="pure", route_intervall=1)
+
+
+async def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, impl: str) -> None:
+    topic, group = unique("moved"), unique("g")
+    async with Client(broker.name_server, impl=impl) as client:
+        async with client.admin() as admin:
+            await admin.create_topic(topic, queues=1)
+        async with client.producer("p") as producer:
+            receipts = [await producer.send(Message(topic, b"%d" % number), key="k") for number in range(4)]
+        queue = receipts[0].queue
+        async with client.pull_consumer(group, topic, start="first") as consumer:
+            assert (await consumer.receive(timeout=5)).body == b"0"
+            consumer.seek(queue, 3)
+            assert (await consumer.receive(timeout=5)).body == b"3"
+            consumer.pause([queue])
+            async with client.producer("late") as producer:
+                await producer.send(Message(topic, b"held back"), queue=queue)
+                await consumer.receive_many(timeout=0.1)  # what the pull under way had asked for
+                await producer.send(Message(topic, b"later"), queue=queue)
+            assert await consumer.receive_many(timeout=0.2) == []
+            consumer.resume(consumer.queues)
+            assert (await consumer.receive(timeout=5)).body == b"later"
+            assert consumer.diagnose()["group"] == group
+
+
+async def test_iteration_ends_with_the_consumer(broker: EmbeddedBroker, impl: str) -> None:
+    topic = unique("ends")
+    async with Client(broker.name_server, impl=impl) as client:
+        async with client.admin() as admin:
+            await admin.create_topic(topic, queues=1)
+        async with client.producer("p") as producer:
+            await producer.send_many([Message(topic, b"x")] * 3)
+        got = 0
+        consumer = await client.pull_consumer(unique("g"), topic, start="first")
+        async for _ in consumer:
+            got += 1
+            if got == 3:
+                await consumer.close()
+        async for _ in consumer.batches():
+            got += 100
+        assert got == 3
+
+
+async def test_a_client_tells_about_itself(broker: EmbeddedBroker, impl: str) -> None:
+    topic = unique("shown")
+    async with Client(broker.name_server, impl=impl, client_id="me@1") as client:
+        await client.ping()
+        assert client.client_id == "me@1"
+        async with client.admin() as admin, client.producer("makers") as producer:
+            await admin.create_topic(topic, queues=1)
+            assert topic in await admin.topics()
+            assert producer.group == "makers"
+            await producer.send(Message(topic, b"x"))
+            state = client.diagnose()
+            assert state["producers"] == ["makers"]
+            assert "open" in state["links"].values()
+            report = await admin.reset_offset(unique("g"), topic, "earliest", dry_run=True)
+            assert set(report.offsets.values()) == {0}
+
+
+async def test_nobody_there_is_said_with_the_address(impl: str) -> None:
+    client = Client("127.0.0.1:1", impl=impl)
+    with pytest.raises(LinkError, match=r"127\.0\.0\.1:1"):
+        await client.ping()
+    await client.close()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from mqclient.broker import EmbeddedBroker
-from mqclient.errors import ClosedError, ConfigError, DeadlineError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.rocketmq.sync import Client, Message, PartialSendError
 
 
@@ -152,3 +152,68 @@ def test_what_is_wrong_is_said_before_anything_is_sent(broker: EmbeddedBroker, i
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'route_interval'"):
         Client("127.0.0.1:1", impl="pure", route_intervall=1)
+
+
+def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, impl: str) -> None:
+    topic, group = unique("moved"), unique("g")
+    with Client(broker.name_server, impl=impl) as client:
+        with client.admin() as admin:
+            admin.create_topic(topic, queues=1)
+        with client.producer("p") as producer:
+            receipts = [producer.send(Message(topic, b"%d" % number), key="k") for number in range(4)]
+        queue = receipts[0].queue
+        with client.pull_consumer(group, topic, start="first") as consumer:
+            assert (consumer.receive(timeout=5)).body == b"0"
+            consumer.seek(queue, 3)
+            assert (consumer.receive(timeout=5)).body == b"3"
+            consumer.pause([queue])
+            with client.producer("late") as producer:
+                producer.send(Message(topic, b"held back"), queue=queue)
+                consumer.receive_many(timeout=0.1)  # what the pull under way had asked for
+                producer.send(Message(topic, b"later"), queue=queue)
+            assert consumer.receive_many(timeout=0.2) == []
+            consumer.resume(consumer.queues)
+            assert (consumer.receive(timeout=5)).body == b"later"
+            assert consumer.diagnose()["group"] == group
+
+
+def test_iteration_ends_with_the_consumer(broker: EmbeddedBroker, impl: str) -> None:
+    topic = unique("ends")
+    with Client(broker.name_server, impl=impl) as client:
+        with client.admin() as admin:
+            admin.create_topic(topic, queues=1)
+        with client.producer("p") as producer:
+            producer.send_many([Message(topic, b"x")] * 3)
+        got = 0
+        consumer = client.pull_consumer(unique("g"), topic, start="first")
+        for _ in consumer:
+            got += 1
+            if got == 3:
+                consumer.close()
+        for _ in consumer.batches():
+            got += 100
+        assert got == 3
+
+
+def test_a_client_tells_about_itself(broker: EmbeddedBroker, impl: str) -> None:
+    topic = unique("shown")
+    with Client(broker.name_server, impl=impl, client_id="me@1") as client:
+        client.ping()
+        assert client.client_id == "me@1"
+        with client.admin() as admin, client.producer("makers") as producer:
+            admin.create_topic(topic, queues=1)
+            assert topic in admin.topics()
+            assert producer.group == "makers"
+            producer.send(Message(topic, b"x"))
+            state = client.diagnose()
+            assert state["producers"] == ["makers"]
+            assert "open" in state["links"].values()
+            report = admin.reset_offset(unique("g"), topic, "earliest", dry_run=True)
+            assert set(report.offsets.values()) == {0}
+
+
+def test_nobody_there_is_said_with_the_address(impl: str) -> None:
+    client = Client("127.0.0.1:1", impl=impl)
+    with pytest.raises(LinkError, match=r"127\.0\.0\.1:1"):
+        client.ping()
+    client.close()

@@ -8,7 +8,9 @@ import pytest
 
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.bodies import read_body
+from mqclient.rocketmq.remoting.admin_reset import MOVED_FIELD, RESET_FIELD
+from mqclient.rocketmq.remoting.asked import REMEMBERED
+from mqclient.rocketmq.remoting.bodies import read_body, write_body
 from tests.unit.rocketmq.remoting.cluster import Push, VirtualClient, VirtualCluster
 
 
@@ -81,3 +83,25 @@ def test_a_notice_rebalances_the_group_and_no_other(cluster: VirtualCluster, pus
     member.peer.push(Request.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "billing"})
     cluster.world.run()
     assert push.member.rebalance.rounds == before + 1
+
+
+def relay(cluster: VirtualCluster, reset_id: str, offset: int) -> Any:
+    """What the member answers to a relayed reset of one queue."""
+    body = write_body({"offsetTable": {MessageQueue("orders", "broker-a", 0): offset}})
+    fields: dict[str, Any] = {"consumerGroup": "billing", "topic": "orders", RESET_FIELD: reset_id}
+    return ask(cluster, Request.GET_CONSUMER_RUNNING_INFO, body, **fields)
+
+
+def test_a_relayed_reset_is_obeyed_once(cluster: VirtualCluster, push: Push) -> None:
+    assert [relay(cluster, "a", 1).field(MOVED_FIELD) for _ in range(2)] == ["1", "0"]
+    assert push.engine.handled == 6 + 2
+    for number in range(REMEMBERED):
+        assert relay(cluster, f"b{number}", 3).field(MOVED_FIELD) == "1"
+    assert len(push.member.client.asked._resets) == REMEMBERED
+
+
+def test_a_relayed_reset_can_be_forbidden(cluster: VirtualCluster) -> None:
+    cluster.client(allow_relayed_reset=False).push("billing", "orders", start="first")
+    cluster.world.advance(1)
+    refused = relay(cluster, "a", 1)
+    assert (refused.code, refused.remark) == (16, "relayed resets are not allowed here")
