@@ -150,7 +150,7 @@ class AsyncioDriver:
         if self._closed:
             raise ClosedError("the client is closed")
         future = self._loop.create_future()
-        timer = None if deadline is None else self._loop.call_at(deadline, self._overdue, future)
+        timer = None if deadline is None else self._loop.call_at(deadline, self._overdue, future, deadline)
 
         def done(_: Slot[T]) -> None:
             if not future.done():
@@ -167,8 +167,9 @@ class AsyncioDriver:
                 timer.cancel()
         return slot.result()
 
-    def _overdue(self, future: asyncio.Future[None]) -> None:
-        self._fire()  # the engine may have the same deadline, and a better word for it
+    def _overdue(self, future: asyncio.Future[None], deadline: float) -> None:
+        if self._alarm is not None and self._alarm.when() <= deadline:
+            self._fire()  # the engine has the same deadline, and a better word for it
         if not future.done():
             future.set_exception(DeadlineError("the time given ran out"))
 

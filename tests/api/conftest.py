@@ -36,7 +36,7 @@ def impl(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="session", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 def pulsar(request: pytest.FixtureRequest) -> Iterator[PulsarCluster]:
     """The same cases on both: a difference is a bug of the embedded broker, or stands in its SKIPPED.md."""
     if request.param == "real":

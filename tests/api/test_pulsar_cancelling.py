@@ -7,6 +7,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+from mqclient.errors import DeadlineError
 from mqclient.pulsar import aio
 from tests.support.pulsar_cluster import PulsarCluster
 
@@ -53,3 +57,13 @@ async def test_a_cancelled_send_only_stops_waiting(pulsar: PulsarCluster, topic:
             assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
             assert (await consumer.receive(5)).body == b"sent all the same"
             assert await producer.send(b"and it goes on", timeout=5)
+
+
+async def test_a_receive_that_times_out_hurries_no_timer(impl: str) -> None:
+    """Keep-alive, acknowledgements and deadlines come at their own time, however often somebody gives up."""
+    with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker:
+        async with aio.Client(broker.pulsar_url, impl=impl) as client, client.consumer("t", "s") as consumer:
+            for _ in range(20):
+                with pytest.raises(DeadlineError):
+                    await consumer.receive(0.002)
+            assert broker.control.count("PING") == 0

@@ -89,7 +89,7 @@ class Crowd:
 
 @pytest.mark.parametrize("kind", ["shared", "failover", "key_shared"])
 def test_consumers_that_come_and_go(codec: Any, scale: str, kind: str) -> None:
-    for seed in range({"test": 10, "ci": 150, "soak": 1000}[scale]):
+    for seed in range({"test": 10, "ci": 50, "soak": 1000}[scale]):
         crowd = Crowd(codec, seed, kind)
         try:
             for _ in range(80):
@@ -101,7 +101,7 @@ def test_consumers_that_come_and_go(codec: Any, scale: str, kind: str) -> None:
 
 def test_a_key_stays_in_order_over_joining_and_leaving(codec: Any, scale: str) -> None:
     """Where nothing is refused and nobody is cut off, the first delivery of each key is in order."""
-    for seed in range({"test": 10, "ci": 150, "soak": 1000}[scale]):
+    for seed in range({"test": 10, "ci": 50, "soak": 1000}[scale]):
         crowd = Crowd(codec, seed, "key_shared")
         for _ in range(60):
             crowd.random.choice((crowd.join, crowd.publish, crowd.wait, lambda: crowd.consume(0)))()  # noqa: B023
