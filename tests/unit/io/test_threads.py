@@ -24,14 +24,6 @@ def test_request_and_reply(engine: EchoEngine) -> None:
     assert [ask(engine, b"%d" % number) for number in range(100)] == [b"%d" % number for number in range(100)]
 
 
-def test_a_caller_reads_for_itself(engine: EchoEngine) -> None:
-    ask(engine, b"the connection is there")
-    engine.threads.clear()
-    for _ in range(50):
-        ask(engine, b"x")
-    assert threading.current_thread().name in engine.threads
-
-
 def test_many_callers_each_get_their_own_reply(engine: EchoEngine) -> None:
     def caller(name: int) -> Callable[[], None]:
         def run() -> None:
@@ -88,19 +80,6 @@ def test_pushes_arrive_without_anybody_waiting(engine: EchoEngine) -> None:
     ask(engine, b"push 1000")
     assert done.wait(LONG)
     assert engine.pushed == [b"%d" % number for number in range(1_000)]
-
-
-def test_pushes_between_borrowed_reads_keep_their_order(engine: EchoEngine) -> None:
-    # Sequence: a caller borrows, reads its reply and the first pushes, gives back; the reader thread reads the rest.
-    expected: list[bytes] = []
-    for _ in range(100):
-        ask(engine, b"push 30")
-        expected += [b"%d" % number for number in range(30)]
-    end = time.monotonic() + LONG
-    while len(engine.pushed) < len(expected) and time.monotonic() < end:
-        time.sleep(0.001)
-    assert engine.pushed == expected
-    assert len(engine.threads) == 2, "both the caller and the reader thread read"
 
 
 # ---- entering
@@ -272,30 +251,6 @@ def test_a_wait_with_its_own_deadline(driver: ThreadsDriver) -> None:
         with pytest.raises(DeadlineError, match="time given"):
             driver.wait(slot, driver.deadline(timeout))
     assert slot._callback is None, "the waiter is detached"
-
-
-def test_a_reply_that_takes_longer_than_reading_is_lent(engine: EchoEngine) -> None:
-    assert ask(engine, b"late 0.3") == b"late 0.3"
-
-
-def test_a_slot_completed_by_somebody_else_ends_borrowed_reading(engine: EchoEngine, driver: ThreadsDriver) -> None:
-    # Sequence: A writes, borrows the link and polls; B completes A's slot (a retry elsewhere succeeded): no byte comes.
-    ask(engine, b"x")
-    slot: Slot[bytes] = Slot()
-
-    def complete() -> None:
-        time.sleep(0.03)
-        with driver.enter():
-            slot.complete(b"by another way")
-
-    def wait() -> float:
-        engine.submit(b"silent", LONG)
-        start = time.monotonic()
-        assert driver.wait(slot, driver.deadline(LONG)) == b"by another way"
-        return time.monotonic() - start
-
-    took, _ = in_threads(wait, complete)
-    assert took < 0.09, "noticed before lent reading ends by itself"
 
 
 def test_several_threads_may_wait_for_one_slot(driver: ThreadsDriver) -> None:

@@ -1,0 +1,165 @@
+"""Borrowed reading: who reads, what order holds, and that nothing stays unread when callers stop coming."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from mqclient.core.slot import Slot
+from mqclient.errors import LinkError
+from mqclient.io.connection import Connection
+from mqclient.io.threads import ThreadsDriver
+from tests.support.calls import LONG, ask, in_threads
+from tests.support.echo import EchoEngine, EchoServer, frame
+
+
+def until_parked(engine: EchoEngine) -> Connection:
+    """Ask, one after the other, until the link stays switched off between the calls."""
+    connection: Connection = engine.link.handle
+    end = time.monotonic() + LONG
+    while not connection.parked and time.monotonic() < end:
+        ask(engine, b"x")
+        connection = engine.link.handle
+    assert connection.parked
+    return connection
+
+
+def test_a_caller_reads_for_itself(engine: EchoEngine) -> None:
+    ask(engine, b"the connection is there")
+    engine.threads.clear()
+    for _ in range(50):
+        ask(engine, b"x")
+    assert threading.current_thread().name in engine.threads
+
+
+def test_pushes_between_borrowed_reads_keep_their_order(engine: EchoEngine) -> None:
+    # Sequence: a caller borrows, reads its reply and the first pushes, gives back; the reader thread reads the rest.
+    expected: list[bytes] = []
+    for _ in range(100):
+        ask(engine, b"push 30")
+        expected += [b"%d" % number for number in range(30)]
+    end = time.monotonic() + LONG
+    while len(engine.pushed) < len(expected) and time.monotonic() < end:
+        time.sleep(0.001)
+    assert engine.pushed == expected
+    assert len(engine.threads) == 2, "both the caller and the reader thread read"
+
+
+def test_a_reply_that_takes_longer_than_reading_is_lent(engine: EchoEngine) -> None:
+    assert ask(engine, b"late 0.3") == b"late 0.3"
+
+
+def test_a_slot_completed_by_somebody_else_ends_borrowed_reading(engine: EchoEngine, driver: ThreadsDriver) -> None:
+    # Sequence: A writes, borrows the link and polls; B completes A's slot (a retry elsewhere succeeded): no byte comes.
+    ask(engine, b"x")
+    slot: Slot[bytes] = Slot()
+
+    def complete() -> None:
+        time.sleep(0.03)
+        with driver.enter():
+            slot.complete(b"by another way")
+
+    def wait() -> float:
+        engine.submit(b"silent", LONG)
+        start = time.monotonic()
+        assert driver.wait(slot, driver.deadline(LONG)) == b"by another way"
+        return time.monotonic() - start
+
+    took, _ = in_threads(wait, complete)
+    assert took < 0.09, "noticed before lent reading ends by itself"
+
+
+def test_callers_in_a_row_leave_the_reader_thread_out_of_it(engine: EchoEngine) -> None:
+    until_parked(engine)
+    engine.threads.clear()
+    for _ in range(20):
+        ask(engine, b"x")
+    assert threading.current_thread().name in engine.threads
+
+
+def test_what_comes_after_the_last_caller_is_read_soon(server: EchoServer, engine: EchoEngine) -> None:
+    arrived = threading.Event()
+    engine.on_push = lambda body: arrived.set()
+    connection = until_parked(engine)
+    server.connections[0].sendall(frame(0, b"unasked"))
+    assert arrived.wait(LONG)
+    end = time.monotonic() + LONG
+    while connection.parked and time.monotonic() < end:
+        time.sleep(0.001)
+    assert not connection.borrowed
+    assert connection.streak == 0
+
+
+def test_a_link_with_pushes_of_its_own_is_left_to_the_reader_thread(server: EchoServer, engine: EchoEngine) -> None:
+    arrived = threading.Semaphore(0)
+    engine.on_push = lambda body: arrived.release()
+    for _ in range(30):
+        ask(engine, b"x")
+        time.sleep(0.002)  # given back and listened to
+        server.connections[0].sendall(frame(0, b"unasked"))
+        assert arrived.acquire(timeout=LONG)
+        assert not engine.link.handle.parked
+
+
+def test_an_end_while_nobody_listens_is_noticed(server: EchoServer, driver: ThreadsDriver) -> None:
+    engine = EchoEngine(driver, server.address)
+    until_parked(engine)
+    server.close()
+    end = time.monotonic() + LONG
+    while not engine.lost and time.monotonic() < end:
+        time.sleep(0.001)
+    assert isinstance(engine.lost[0], LinkError)
+    engine.close()
+
+
+def test_a_crowd_does_not_borrow(engine: EchoEngine, driver: ThreadsDriver) -> None:
+    ask(engine, b"x")
+    ready = threading.Barrier(5)
+
+    def long_wait() -> bytes:
+        slot = engine.submit(b"late 0.3", LONG)
+        ready.wait(LONG)
+        return driver.wait(slot, driver.deadline(LONG))
+
+    def look() -> set[str]:
+        ready.wait(LONG)
+        time.sleep(0.15)  # those that borrowed at first have given back
+        engine.threads.clear()
+        ask(engine, b"y")
+        return set(engine.threads)
+
+    *_, readers = in_threads(*[long_wait] * 4, look)
+    assert readers == {"test-reader"}
+
+
+def test_ctrl_c_while_giving_back_costs_the_connection_and_not_the_reader(
+    driver: ThreadsDriver, server: EchoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Sequence: the reply is there, the signal comes before the link is switched on again: nobody would listen.
+    engine = EchoEngine(driver, server.address, reconnect=True)
+    ask(engine, b"x")
+    reader = driver._reader
+    assert reader is not None
+    watch = reader.watch
+
+    def interrupted(connection: Connection) -> None:
+        if threading.current_thread() is threading.main_thread() and not connection.borrowed:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        watch(connection)
+
+    monkeypatch.setattr(reader, "watch", interrupted)
+
+    def until_interrupted() -> None:
+        while True:
+            ask(engine, b"x")
+
+    with pytest.raises(KeyboardInterrupt):
+        until_interrupted()
+    end = time.monotonic() + LONG
+    while not (engine.lost and engine.link.state == "open") and time.monotonic() < end:
+        time.sleep(0.001)
+    assert ask(engine, b"after") == b"after"
+    engine.close()
