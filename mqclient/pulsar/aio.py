@@ -402,9 +402,8 @@ class Reader(Receiving):
             return None
 
     async def _receive_batch_late(self, deadline: float | None) -> MessageBatch:
-        batch: MessageBatch | None = self._engine.take_batch()
-        while batch is None:
+        while (batch := self._engine.take_batch()) is None:
             with self._inbox.waiting() as wake:
                 await self._driver.wait(wake, deadline)
-                batch = self._engine.take_batch()
-        return batch
+        taken: MessageBatch = batch
+        return taken
