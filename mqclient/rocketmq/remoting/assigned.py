@@ -129,6 +129,9 @@ class Kept:
     def flush_steps(self) -> Steps[None]:
         yield from ()
 
+    def abandon(self) -> None:
+        """Nothing is held."""
+
 
 def checked(queue: MessageQueue, ends: Ends) -> tuple[int, int]:
     """(start, end), end -1: none."""

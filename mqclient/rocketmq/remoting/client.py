@@ -95,7 +95,6 @@ class ClientEngine:
         self.options = options
         self.timers = Timers(driver)
         self.random = Random(options.seed)
-        self.identity = Identity(driver.now.wall_ms, options.client_id)
         self.name_servers = NameServers(name_servers, self.random)
         self.routes = Routes(self, self.random)
         self.routes.on_change.append(self._on_route)
@@ -105,15 +104,24 @@ class ClientEngine:
         """Consumers of queues assigned by hand: brokers hear nothing of them."""
         self.heartbeats = Heartbeats(self)
         self.asked = Asked(self)
-        self.keys = impl.remoting.UniqueKeys(bytes((127, 0, 0, 1)), self.identity.pid & 0xFFFF, self.identity.salt)
+        self._identify(options.client_id)
         self.closed = False
         self.ever_local: set[str] = set()
         """Every address of our own that a connection of this client ever had."""
         self.links: dict[str, Link] = {}
         self._opaque = count(1)
         driver.attach(self)
-        self.timers.after(options.route_interval, self._refresh_routes)
-        self.timers.after(options.heartbeat_interval, self._beat)
+        self._arm()
+
+    def _identify(self, given: str | None) -> None:
+        """Who we are, and the ids of our messages."""
+        self.identity = Identity(self.driver.now.wall_ms, given)
+        keys = self.impl.remoting.UniqueKeys
+        self.keys = keys(bytes((127, 0, 0, 1)), self.identity.pid & 0xFFFF, self.identity.salt)
+
+    def _arm(self) -> None:
+        self.timers.after(self.options.route_interval, self._refresh_routes)
+        self.timers.after(self.options.heartbeat_interval, self._beat)
 
     @property
     def client_id(self) -> str:
@@ -257,6 +265,25 @@ class ClientEngine:
         if not frame.is_oneway and link.usable:
             encode = self.impl.remoting.encode_frame
             link.write(encode(int(code), frame.opaque, flag=RESPONSE, fields=fields, body=body, remark=remark))
+
+    def on_fork(self) -> None:
+        """In a forked child: consumers are the parent's; the client and its producers go on under a new identity.
+
+        Sequence: consumers first, so that nothing of theirs asks anew when the parent's connections end here.
+        """
+        for member in [*self.consumers.values(), *self.unjoined]:
+            member.taker.abandon()
+        self.consumers.clear()
+        self.unjoined.clear()
+        for link in self.links.values():
+            link.handle = None  # the driver has closed our copy of it, without a word to the broker
+            link.close()
+        self.links.clear()
+        self.timers.clear()
+        self.ever_local.clear()
+        self.heartbeats = Heartbeats(self)
+        self._identify(None)
+        self._arm()
 
     def shutdown(self) -> Slot[None]:
         """Close consumers, then producers, then everything."""

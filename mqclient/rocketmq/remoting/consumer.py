@@ -74,6 +74,11 @@ class PushEngine:
         """Of the client that closes."""
         yield from self._close_steps(GRACE)
 
+    def abandon(self) -> None:
+        """In a forked child."""
+        self._workers.clear()
+        self.member.abandon()
+
     def diagnose(self) -> dict[str, Any]:
         state = self.member.diagnose()
         workers = {"running": self._workers.running, "waiting": self._workers.waiting}

@@ -62,6 +62,7 @@ class Member:
         self.broadcasting = options.model == "broadcasting"
         self.pull_batch = options.pull_batch
         self.closed = False
+        self.abandoned = False
         self.queues: dict[MessageQueue, ProcessQueue] = {}
         self.subscriptions = Subscriptions(client.impl.digest.java_string_hash)
         for topic, expression in topics.items():
@@ -132,9 +133,19 @@ class Member:
         yield gather(farewells)
         self.client.consumers.pop(self.group, None)
 
+    def abandon(self) -> None:
+        """In a forked child: what we hold is the parent's, and nobody is told."""
+        self.closed = self.abandoned = True
+        self.rebalance.close()
+        for process_queue in list(self.queues.values()):
+            process_queue.drop()
+        self.queues.clear()
+        self.offsets.abandon()
+
     def check_open(self) -> None:
         if self.closed or self.client.closed:
-            raise ClosedError(f"the consumer of group {self.group!r} is closed")
+            whose = "belongs to the parent process: make another one in this one" if self.abandoned else "is closed"
+            raise ClosedError(f"the consumer of group {self.group!r} {whose}")
 
     def _persist(self, now: Now) -> None:
         if not self.closed:

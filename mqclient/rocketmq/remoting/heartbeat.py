@@ -7,7 +7,7 @@ from typing import Any
 
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
-from mqclient.errors import MQError
+from mqclient.errors import DeadlineError, MQError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.remoting.bodies import write_body
 
@@ -58,11 +58,14 @@ class Heartbeats:
             return False
         consumers = {group: consumer for group, consumer in client.consumers.items() if not consumer.closed}
         carried = {group: consumer.subscriptions.versions() for group, consumer in consumers.items()}
+        link = client.link(address)
         try:
-            link = client.link(address)
-            epoch = link.epoch
+            epoch, asked = link.epoch, client.driver.now.mono
             yield from client.ask_steps(address, Request.HEART_BEAT, {}, self._body(consumers))
         except MQError as error:
+            if isinstance(error, DeadlineError) and link.epoch == epoch and link.last_read < asked:
+                # Nothing at all came since: a black hole. A new connection may find a way, or fail at once.
+                link.abort(error)
             if not client.closed:
                 LOG.info("heartbeat to %s failed: %s", address, error)
             return False

@@ -78,6 +78,11 @@ class RemoteOffsets:
         for queue in list(self._dirty):
             self.persist(queue)
 
+    def abandon(self) -> None:
+        """In a forked child: the parent tells them."""
+        self.memory.clear()
+        self._dirty.clear()
+
     def close_steps(self) -> Steps[None]:
         yield from self.flush_steps()
 
@@ -141,6 +146,12 @@ class LocalOffsets:
         if self._dirty and self._writing.done and self._file.path is not None:
             self._dirty = False
             self._writing = run_steps(self._write_steps())
+
+    def abandon(self) -> None:
+        """In a forked child: the file and its lock are the parent's; our copy of the descriptor goes."""
+        self.memory.clear()
+        self._dirty = False
+        self._file.close()
 
     def close_steps(self) -> Steps[None]:
         yield from self.flush_steps()

@@ -59,6 +59,15 @@ class PullEngine:
         """Commit what was taken, wake who waits, leave."""
         return run_steps(self.close_steps())
 
+    def abandon(self) -> None:
+        """In a forked child: who asks is told why nothing comes."""
+        self.member.abandon()
+        self._batches.clear()
+        self._open.clear()
+        self._taken.clear()
+        self.mailbox.clear()
+        self._wake()
+
     def diagnose(self) -> dict[str, Any]:
         return self.member.diagnose() | {"waiting": len(self.mailbox) + sum(len(batch) for _, batch in self._batches)}
 

@@ -26,7 +26,7 @@ def client_fixture(cluster: VirtualCluster) -> VirtualClient:
 
 @pytest.fixture(name="push")
 def push_fixture(cluster: VirtualCluster, client: VirtualClient) -> Push:
-    push = client.push("billing", "orders")
+    push = client.push("billing", "orders", start="first")
     cluster.world.advance(1)
     return push
 
@@ -95,3 +95,16 @@ def test_a_closed_client_beats_no_more(client: VirtualClient, push: Push) -> Non
     with client.driver.enter():
         client.engine.closed = True
         assert client.engine.heartbeats.beat(ADDRESS).result() is False
+
+
+def test_a_black_hole_is_left_for_a_new_connection(cluster: VirtualCluster, client: VirtualClient, push: Push) -> None:
+    got: list[bytes] = []
+    push.engine._handler = lambda messages: got.extend(message.body for message in messages)
+    (wire,) = [wire for wire in client.driver.wires if wire.link is not None and wire.link.address.port == 10911]
+    wire.send = lambda data: None  # type: ignore[method-assign]  # what the broker says never arrives
+    cluster.fill("orders", 1)
+    cluster.world.advance(34)  # the next beat, and its three seconds
+    assert client.engine.links[ADDRESS].epoch == 2
+    cluster.world.advance(5)
+    assert sorted(got) == [b"0-0", b"1-0", b"2-0", b"3-0"]
+    assert push.member.not_latest == 0
