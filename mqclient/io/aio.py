@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from asyncio import _get_running_loop
 from collections.abc import Callable
 from contextvars import copy_context
@@ -23,6 +24,8 @@ T = TypeVar("T")
 _new = tuple.__new__  # half the time of calling the class
 logger = logging.getLogger("mqclient.io")
 
+_FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+"""There `writelines` never tells that the transport is full (CVE-2024-12254)."""
 LINGER = 3.0
 """Seconds for the last bytes of a connection that is being closed."""
 _DRAIN = 0.5
@@ -269,6 +272,8 @@ class Connection(asyncio.Protocol):
         link.outbox_bytes = 0
         if len(out) == 1:
             self.transport.write(out[0])
+        elif out and _FORGETS_TO_PAUSE:
+            self.transport.write(b"".join(out))
         elif out:
             self.transport.writelines(out)
 

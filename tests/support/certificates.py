@@ -27,7 +27,8 @@ def make(folder: Path) -> Certificates:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "1", "-subj", "/CN=test authority")
+    usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 insists
+    openssl(*f"req -x509 -keyout ca.key -out ca.pem -days 1 -subj /CN=authority {' '.join((*key, *usage))}".split())
     openssl("req", *key, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
     (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
     sign = "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -extfile names -out server.pem"
