@@ -1,0 +1,23 @@
+"""The package itself: a version, the name of the implementation, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import mqclient
+from mqclient import _impl
+
+
+def test_the_version_is_one() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.?(dev|a|b|rc)\d+)?", mqclient.__version__)
+
+
+def test_the_implementation_has_a_name() -> None:
+    assert mqclient.__impl__ == _impl.default.name
+
+
+def test_nothing_is_invented() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        vars(mqclient)["__getattr__"]("nothing")
