@@ -18,7 +18,7 @@ from setuptools.errors import CompileError, LinkError
 HERE = Path(__file__).resolve().parent
 NAMES = ("allocation", "digest", "handover", "permits", "pulsar", "remoting")
 CYTHON, CYTHON_SERIES = "Cython>=3.3,<3.4", "3.3."
-FLAGS = ["-O3", "-fno-math-errno", "-fvisibility=hidden", "-Wno-unreachable-code"]
+FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fvisibility=hidden", "-Wno-unreachable-code"]
 PURE = os.environ.get("MQCLIENT_PURE") == "1"
 FROM_SDIST = (
     HERE / "PKG-INFO"
