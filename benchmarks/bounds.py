@@ -71,11 +71,12 @@ def _bound(name: str, value: dict[str, Any]) -> Bound:
 
 
 def measure(*arguments: str, figures: Collection[str] = (), short: bool = False, quiet: bool = True) -> Measured:
-    """Run the micro benchmarks in a process of their own; RuntimeError with their output if one fails."""
+    """Run the micro and path benchmarks in a process of their own; RuntimeError with their output if one fails."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "figures.json"
         command = [
-            *(sys.executable, "-m", "pytest", str(HERE / "micro"), "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *(sys.executable, "-m", "pytest", str(HERE / "micro"), str(HERE / "path")),
+            *("-p", "no:cacheprovider", "-p", "no:xdist"),
             *("-o", "python_files=bench_*.py", "-o", "python_functions=bench_*", "-o", "timeout=0"),
             *("--benchmark-timer=time.process_time", "--benchmark-columns=min,median,rounds"),
             *(f"--figures-json={found}", f"--figures={','.join(figures)}"),
