@@ -382,28 +382,22 @@ class Reader(Receiving):
 
     async def receive_batch(self, timeout: float | None = None) -> MessageBatch | None:
         """The next entry, undecoded; None if there is none in time. For readers opened with `by_batch=True`."""
-        try:
-            return await self._receive_batch_late(self._driver.deadline(timeout))
-        except DeadlineError:
-            return None
+        self._engine.check_by_batch()
+        found: Any = await self.receive_many(1, timeout)
+        batch: MessageBatch | None = found[0] if found else None
+        return batch
 
     async def batches(self) -> AsyncIterator[MessageBatch]:
         """Every entry until the reader is closed, for readers opened with `by_batch=True`."""
+        self._engine.check_by_batch()
         while (batch := await self._batch_or_end()) is not None:
             yield batch
 
     async def __aenter__(self) -> Reader:
         return self
 
-    async def _batch_or_end(self) -> MessageBatch | None:
+    async def _batch_or_end(self) -> Any:
         try:
-            return await self._receive_batch_late(None)
+            return await self.receive()
         except ClosedError:
             return None
-
-    async def _receive_batch_late(self, deadline: float | None) -> MessageBatch:
-        while (batch := self._engine.take_batch()) is None:
-            with self._inbox.waiting() as wake:
-                await self._driver.wait(wake, deadline)
-        taken: MessageBatch = batch
-        return taken

@@ -105,11 +105,9 @@ class ConsumerEngine:
         """Where a non-durable subscription goes on when opened anew, and whether at it or after it."""
         return self._resume, self._inclusive
 
-    def take_batch(self) -> Any:
-        """The next entry, if there is one; outside of any entry."""
+    def check_by_batch(self) -> None:
         if not self.options.by_batch:
             raise ConfigError("batches come from what was opened with by_batch=True")
-        return self.mailbox.take()
 
     def acks_due(self, signal: int) -> None:
         self.acks.due(signal)

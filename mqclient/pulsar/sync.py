@@ -377,28 +377,22 @@ class Reader(Receiving):
 
     def receive_batch(self, timeout: float | None = None) -> MessageBatch | None:
         """The next entry, undecoded; None if there is none in time. For readers opened with `by_batch=True`."""
-        try:
-            return self._receive_batch_late(self._driver.deadline(timeout))
-        except DeadlineError:
-            return None
+        self._engine.check_by_batch()
+        found: Any = self.receive_many(1, timeout)
+        batch: MessageBatch | None = found[0] if found else None
+        return batch
 
     def batches(self) -> Iterator[MessageBatch]:
         """Every entry until the reader is closed, for readers opened with `by_batch=True`."""
+        self._engine.check_by_batch()
         while (batch := self._batch_or_end()) is not None:
             yield batch
 
     def __enter__(self) -> Reader:
         return self
 
-    def _batch_or_end(self) -> MessageBatch | None:
+    def _batch_or_end(self) -> Any:
         try:
-            return self._receive_batch_late(None)
+            return self.receive()
         except ClosedError:
             return None
-
-    def _receive_batch_late(self, deadline: float | None) -> MessageBatch:
-        while (batch := self._engine.take_batch()) is None:
-            with self._inbox.waiting() as wake:
-                self._driver.wait(wake, deadline)
-        taken: MessageBatch = batch
-        return taken

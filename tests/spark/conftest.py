@@ -1,0 +1,78 @@
+"""One Spark session and one embedded broker for all tests of this directory; under xdist all of them in one worker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient import pulsar, rocketmq
+from mqclient.broker import EmbeddedBroker
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(300))  # a JVM on a busy machine takes its time
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    pyspark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    from mqclient.spark import register
+
+    root = str(HERE.parent.parent)
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "700m",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = pyspark_sql.SparkSession.builder.master("local[2]").appName("mqclient")
+    session = builder.config(map=settings).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as embedded:
+        yield embedded
+
+
+@pytest.fixture(scope="session")
+def rocketmq_client(broker: EmbeddedBroker) -> Iterator[rocketmq.Client]:
+    with rocketmq.Client(broker.name_server) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def pulsar_client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
+    with pulsar.Client(broker.pulsar_url) as client:
+        yield client
+
+
+_numbers = count()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that nobody used before."""
+    return f"spark-{next(_numbers)}"
