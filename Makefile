@@ -37,7 +37,7 @@ demo: $(VENV)/.demo $(VENV)/.built
 	@$(PY) -m mqclient.cli demo
 
 test: $(VENV)/.dev $(VENV)/.built
-	@$(PY) -m pytest -n 2 tests
+	@$(PY) -m pytest -n 2 --dist loadgroup tests
 
 check: $(VENV)/.dev $(VENV)/.built
 	@$(PY) -m pytest -n 2 tests/arch
