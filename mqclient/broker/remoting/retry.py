@@ -7,15 +7,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mqclient.broker.remoting.locks import Locks
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import SCHEDULE_TOPIC, Broker, Incoming
+from mqclient.broker.remoting.state import SCHEDULE_TOPIC, TIMER_TOPIC, Broker, Incoming
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import DLQ_PREFIX, RETRY_PREFIX
 
+TIMES = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_OUT_MS")
+WAITS = re.compile(rb"(?:^|\x02)(?:DELAY|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 FIRST_RETRY_LEVEL = 3
 
@@ -71,33 +75,52 @@ class Retries:
         return incoming
 
     def delay(self, incoming: Incoming) -> Incoming:
-        """What carries a delay level is stored in the schedule topic and delivered when its time comes."""
-        if b"DELAY\x01" not in incoming.properties or incoming.topic == SCHEDULE_TOPIC:
+        """What is to be delivered later is stored in a system topic until its time comes: by level, or timed."""
+        if not WAITS.search(incoming.properties) or incoming.topic in (SCHEDULE_TOPIC, TIMER_TOPIC):
             return incoming
         properties = self._remoting.decode_properties(incoming.properties)
-        seconds = self._levels()
-        level = min(_number(properties.get("DELAY", "0")), len(seconds))
-        if level <= 0 or properties.get("REAL_TOPIC"):
+        if properties.get("REAL_TOPIC"):
+            return incoming  # it has waited; consumers see this property, as with upstream
+        place = self._place(properties)
+        if place is None:
             return incoming
+        topic, queue_id, seconds = place
         properties["REAL_TOPIC"], properties["REAL_QID"] = incoming.topic, str(incoming.queue_id)
         text = self._remoting.encode_properties(properties)
-        due = Incoming(
-            incoming.topic,
-            incoming.queue_id,
-            incoming.body,
-            text,
-            flag=incoming.flag,
-            sys_flag=incoming.sys_flag,
-            born_at=incoming.born_at,
-            born_host=incoming.born_host,
-            attempts=incoming.attempts,
-        )
-        self._broker.house.clock.after(seconds[level - 1], lambda: self._deliver(due))
-        incoming.topic, incoming.queue_id, incoming.properties = SCHEDULE_TOPIC, level - 1, text
-        return incoming
+        due = replace(incoming, properties=text)
+        self._broker.house.clock.after(seconds, lambda: self._deliver(due))
+        return replace(incoming, topic=topic, queue_id=queue_id, properties=text)
+
+    def due_at(self, properties: dict[str, str]) -> int | None:
+        """When a timed message is to be delivered, in ms; None if it is none, or a level comes before the time."""
+        if _number(properties.get("DELAY", "0")) > 0:
+            return None
+        now = self._broker.house.clock.wall_ms()
+        for name, unit in (("TIMER_DELAY_SEC", 1000), ("TIMER_DELAY_MS", 1)):
+            if name in properties:
+                return now + unit * _number(properties[name])
+        return _number(properties["TIMER_DELIVER_MS"]) if "TIMER_DELIVER_MS" in properties else None
+
+    def _place(self, properties: dict[str, str]) -> tuple[str, int, float] | None:
+        """Where it waits, and for how long."""
+        seconds = self._levels()
+        level = min(_number(properties.get("DELAY", "0")), len(seconds))
+        if level > 0:
+            return SCHEDULE_TOPIC, level - 1, seconds[level - 1]
+        due = self.due_at(properties)
+        if due is None:
+            return None
+        left = (due - self._broker.house.clock.wall_ms()) / 1000
+        if left > self._broker.number("timerMaxDelaySec"):
+            raise Refused(
+                Response.MESSAGE_ILLEGAL, "timer message illegal, the delay time should not be bigger than the max"
+            )
+        if left <= 0:
+            return None
+        properties["TIMER_OUT_MS"] = str(due)
+        return TIMER_TOPIC, 0, left
 
     def _deliver(self, due: Incoming) -> None:
-        # REAL_TOPIC in its properties tells `delay` that this one has waited; consumers see it, as with upstream.
         self._broker.store(due)
 
     def _levels(self) -> list[int]:
@@ -106,7 +129,7 @@ class Retries:
 
     def _again(self, message: Any, topic: str, properties: dict[str, str]) -> Incoming:
         host, _, port = message.born_host.rpartition(":")
-        for name in ("REAL_TOPIC", "REAL_QID"):
+        for name in ("REAL_TOPIC", "REAL_QID", *TIMES):
             properties.pop(name, None)
         return Incoming(
             topic,

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import re
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 
 from mqclient.broker.remoting.retry import Retries
@@ -33,8 +35,10 @@ SHORT = {
     "maxReconsumeTimes": "l",
     "batch": "m",
 }
+REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 LONG = {name: name for name in SHORT}
 MAX_PROPERTIES = 32767
+TIMED = re.compile(rb"(?:^|\x02)(?:TRAN_MSG|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
 
 
 def table(broker: Broker, retries: Retries) -> Mapping[int, Handler]:
@@ -57,6 +61,14 @@ class Sends:
         self._keys = self._remoting.UniqueKeys(bytes((127, 0, 0, 1)), random.getrandbits(16), random.getrandbits(32))
 
     def send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
+        """Also a refusal names the region."""
+        try:
+            return self._send(ask, names)
+        except Refused as refused:
+            refused.reply = refused.reply._replace(fields={**REGION, **refused.reply.fields})
+            raise
+
+    def _send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
         topic = self._topic(ask, names)
         queue_id = ask.number(names["queueId"])
         queues = max(topic.write_queues, topic.read_queues)
@@ -121,8 +133,20 @@ class Sends:
             unique = self._keys.next(self._broker.house.clock.wall_ms())
             incoming.properties = _with(incoming.properties, b"UNIQ_KEY", unique.encode())
         incoming.properties = _with(incoming.properties, b"CLUSTER", self._broker.config["brokerClusterName"].encode())
-        stored = self._broker.store(incoming)
-        return self._reply([stored], unique)
+        properties = self._remoting.decode_properties(incoming.properties) if TIMED.search(incoming.properties) else {}
+        if properties.get("TRAN_MSG") == "true":
+            remark = f"the broker[{self._broker.host[0]}] sending transaction message is forbidden"
+            raise Refused(Response.NO_PERMISSION, remark)
+        due = self._retries.due_at(properties)
+        reply = self._reply([self._broker.store(incoming)], unique)
+        if due is not None:
+            reply = reply._replace(fields={**reply.fields, "recallHandle": self._handle(incoming.topic, due, unique)})
+        return reply
+
+    def _handle(self, topic: str, due: int, unique: str) -> str:
+        """What a timed message could be recalled by."""
+        text = f"v1 {topic} {self._broker.name} {due + 1} {unique}"
+        return urlsafe_b64encode(text.encode()).decode()
 
     def _batch(self, incoming: Incoming) -> Reply:
         if incoming.topic.startswith(RETRY_PREFIX):
@@ -148,8 +172,7 @@ class Sends:
         host, port = self._broker.host
         ids = ",".join(self._remoting.offset_id(host, port, place.physical_offset) for place in places)
         fields = {
-            "MSG_REGION": "DefaultRegion",
-            "TRACE_ON": "true",
+            **REGION,
             "msgId": ids,
             "queueId": str(places[0].queue_id),
             "queueOffset": str(places[0].offset),

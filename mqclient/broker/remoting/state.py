@@ -20,6 +20,7 @@ READ: Final = 4
 WRITE: Final = 2
 INHERIT: Final = 1
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 CLUSTER_NAME: Final = "DefaultCluster"
 
 SYSTEM_TOPICS: Final = {
@@ -28,6 +29,7 @@ SYSTEM_TOPICS: Final = {
     "BenchmarkTest": (1024, 6),
     "OFFSET_MOVED_EVENT": (1, 6),
     SCHEDULE_TOPIC: (18, 6),
+    TIMER_TOPIC: (1, 6),
 }
 """Queues and permission of the topics that a broker makes at its start."""
 
@@ -44,6 +46,7 @@ DEFAULT_CONFIG: Final = {
     "maxTransferBytesOnMessageInMemory": "1048576",
     "maxTransferCountOnMessageInMemory": "1024",
     "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "timerMaxDelaySec": "259200",
     "useServerSideResetOffset": "true",
 }
 

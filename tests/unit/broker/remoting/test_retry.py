@@ -100,3 +100,33 @@ def test_direct_sends_to_a_retry_topic(raw: Raw) -> None:
     raw.ask(Request.LOCK_BATCH_MQ, lock_body("direct", "me@1", []))
     assert [message.body for message in messages(raw, "%RETRY%direct")] == [b"alive"]
     assert [message.body for message in messages(raw, "%DLQ%direct")] == [b"dead"]
+
+
+@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+def test_timed_messages(raw: Raw, broker: EmbeddedBroker, name: str) -> None:
+    topic = name.lower()
+    raw.create_topic(topic, 1)
+    value = {"TIMER_DELAY_SEC": 90, "TIMER_DELAY_MS": 90_000}.get(name, broker.house.clock.wall_ms() + 90_000)
+    times: dict[str, Any] = {name: str(value)}
+    sent = raw.send(topic, b"timed", **times)
+    assert sent.field("recallHandle")
+    broker.control.move_clock(85)
+    assert messages(raw, topic) == []
+    broker.control.move_clock(6)
+    (message,) = messages(raw, topic)
+    assert (message.body, message.property("REAL_QID")) == (b"timed", "0")
+    assert message.property("TIMER_OUT_MS")
+
+
+def test_a_time_that_is_past_is_now_and_one_too_far_is_refused(raw: Raw) -> None:
+    raw.create_topic("timely", 1)
+    assert raw.send("timely", b"late", TIMER_DELIVER_MS="1").code == 0
+    assert len(messages(raw, "timely")) == 1
+    assert raw.send("timely", b"far", TIMER_DELAY_SEC="259300").code == 13
+
+
+def test_half_messages_are_refused_not_delivered(raw: Raw) -> None:
+    raw.create_topic("halves", 1)
+    answer = raw.send("halves", b"x", TRAN_MSG="true", PGROUP="p")
+    assert (answer.code, answer.field("MSG_REGION")) == (16, "DefaultRegion")
+    assert messages(raw, "halves") == []

@@ -1,0 +1,133 @@
+"""What real clients asked a real 5.5.0 is answered with the same code, remark and fields by the embedded broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.remoting.bodies import read_body, write_body
+from tests.unit.broker.remoting.conftest import Connect
+from tests.unit.broker.remoting.raw import Raw
+
+VECTORS = Path(__file__).parents[3] / "vectors" / "rocketmq"
+NOT_YET = re.compile(r"assignment-400|pop-(200050|ack|change)|send-txhalf")
+OF_MEMBERS = re.compile(r"client-status-221|running-info-307-to-client")
+NAMES = sorted(
+    path.name.removesuffix("-req.frame.bin")
+    for path in VECTORS.glob("*-req.frame.bin")
+    if not NOT_YET.match(path.name) and not OF_MEMBERS.match(path.name)
+)
+
+
+def recorded(codec: Any, name: str, side: str) -> Any:
+    (frame,) = codec.remoting.FrameReader().feed((VECTORS / f"{name}-{side}.frame.bin").read_bytes())
+    return frame
+
+
+def fill(raw: Raw, topic: str, queues: int, each: int, **properties: str) -> None:
+    raw.create_topic(topic, queues)
+    for queue in range(queues):
+        for _ in range(each):
+            raw.send(topic, b"x", queue, **properties)
+
+
+def subscribed(raw: Raw, group: str, topic: str, version: int, **subscription: Any) -> None:
+    """A member whose heartbeat the recorded pull came after."""
+    every = {"classFilterMode": False, "codeSet": [], "expressionType": "TAG", "subString": "*", "tagsSet": []}
+    data = every | {"topic": topic, "subVersion": version} | subscription
+    retry = every | {"topic": f"%RETRY%{group}", "subVersion": version}
+    entry = {"groupName": group, "subscriptionDataSet": [data, retry]}
+    raw.ask(Request.HEART_BEAT, write_body({"clientID": "192.0.2.2@c1", "consumerDataSet": [entry]}))
+
+
+def offsets(raw: Raw, group: str, topic: str, queues: int) -> None:
+    for queue in range(queues):
+        key: dict[str, Any] = {"consumerGroup": group, "topic": topic, "queueId": queue, "commitOffset": 1}
+        assert raw.ask(Request.UPDATE_CONSUMER_OFFSET, **key).code == 0
+
+
+def prepare(name: str, fields: dict[str, str], raw: Raw) -> None:
+    """The state in which the real broker was asked."""
+    topic = fields.get("topic") or "VecT"
+    group = fields.get("group") or fields.get("consumerGroup") or "VecG"
+    if name.startswith("222"):
+        raw.ask(Request.UPDATE_BROKER_CONFIG, b"useServerSideResetOffset=false")
+        fill(raw, topic, 2, 1)
+        subscribed(raw, group, topic, 1)
+        if name.endswith("ok"):
+            offsets(raw, group, topic, 2)
+    elif name.startswith("pull-24"):
+        fill(raw, topic, 2, 1)
+    elif name.startswith("pull-25"):
+        fill(raw, topic, 2, 3)
+        subscribed(raw, group, topic, int(fields["subVersion"]) - 1)
+    elif name.startswith("pull"):
+        each = {"pull-found-bin": 5, "pull-20-bin": 7}.get(name, 3)
+        fill(raw, topic, 4, each)
+        codes = [7] if name in ("pull-20-bin", "pull-20-json") else []
+        sub_string = "TagOther" if codes else "*"
+        subscribed(raw, group, topic, int(fields["subVersion"]), codeSet=codes, subString=sub_string)
+    elif name.startswith("query-offset-22"):
+        subscribed(raw, group, "VecT", 1)
+    elif name.startswith("query-offset"):
+        fill(raw, topic, 4, 2)
+        subscribed(raw, group, topic, 1)
+        offsets(raw, group, topic, 4)
+    elif name.startswith(("consumer", "unregister")):
+        subscribed(raw, group, topic, 1)
+    elif name.startswith(("route-bin", "route-json", "send")):
+        raw.create_topic("VecT", 4)
+        raw.create_topic("Vec100", 4)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if not re.match(r"send-back|consumer-status|running-info", name)]
+)
+def test_a_recorded_request_is_answered_as_it_was(name: str, codec: Any) -> None:
+    asked, wanted = recorded(codec, name, "req"), recorded(codec, name, "resp")
+    with EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker:
+        port = broker.name_server if asked.code == Request.GET_ROUTEINFO_BY_TOPIC else broker.addresses()["broker-a"]
+        with Raw(codec.remoting, broker.addresses()["broker-a"]) as member, Raw(codec.remoting, port) as raw:
+            prepare(name, asked.fields, member)
+            raw._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
+            answer = raw.answer(asked.opaque)
+    assert (answer.code, sorted(answer.fields)) == (wanted.code, sorted(wanted.fields))
+    if wanted.code:
+        assert (answer.remark or "").split("\n")[0] == (wanted.remark or "").split("\n")[0]
+    if wanted.body and asked.code != Request.PULL_MESSAGE:
+        assert keys(read_body(answer.body)) == keys(read_body(wanted.body))
+
+
+def keys(value: Any) -> Any:
+    """The shape of a body: what it is made of, without the values."""
+    if isinstance(value, dict):
+        named = {str(key): keys(item) for key, item in value.items() if isinstance(key, str)}
+        return named if len(named) == len(value) else "table"
+    return [keys(value[0])] if isinstance(value, list) and value else type(value).__name__
+
+
+@pytest.mark.parametrize("name", ["send-back-bin", "send-back-json"])
+def test_a_recorded_send_back_of_a_message_that_is_not_here(name: str, codec: Any, raw: Raw) -> None:
+    """Its commit-log offset was the real broker's: ours says that there is no such message."""
+    raw._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
+    assert raw.answer(recorded(codec, name, "req").opaque).code == 1
+
+
+def test_recorded_relays_reach_the_member_that_they_name(codec: Any, connect: Connect) -> None:
+    member, admin = connect(), connect()
+    member.heartbeat("192.0.2.2@c1", "VecG", {"VecT": 1})
+    plays: list[tuple[str, int, Callable[[Any], None]]] = [
+        ("running-info-307-admin", 307, lambda asked: member.respond(asked, 0, b"{}")),
+        ("consumer-status-223", 221, lambda asked: member.respond(asked, 0, b'{"messageQueueTable":{}}')),
+    ]
+    for name, code, respond in plays:
+        asked = recorded(codec, name, "req")
+        admin._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
+        respond(member.pushed(code))
+        assert admin.answer(asked.opaque).code == 0
