@@ -145,3 +145,18 @@ def test_only_a_client_of_threads_blocks(cluster: VirtualCluster) -> None:
     driver = cluster.world.driver()
     with driver.enter():
         assert ClientEngine(driver, cluster.codec, "names", Options()).blocking
+
+
+def test_in_a_forked_child_it_is_somebody_else(cluster: VirtualCluster) -> None:
+    client = cluster.client(client_id="given@1")
+    push = client.push("billing", "orders")
+    client.produce(Message("orders", b"x"))
+    with client.driver.enter():
+        asked = client.engine.ask("names:9876", TOPICS, {})
+        client.engine.on_fork()
+    assert isinstance(asked.error, ClosedError)
+    assert client.engine.client_id != "given@1"
+    assert (client.engine.consumers, client.engine.links, push.queues("orders")) == ({}, {}, [])
+    assert client.produce(Message("orders", b"x"))[0].ok
+    cluster.world.advance(65)
+    assert cluster.control.count("HEART_BEAT") > 2  # its timers run again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,3 +138,32 @@ def test_what_is_wrong_is_said(cluster: VirtualCluster) -> None:
             client.push("g", "orders", **options)
     with pytest.raises(ConfigError, match="illegal"):
         client.push("g", "bad topic!")
+
+
+def test_abandoned_it_holds_and_tells_nothing(cluster: VirtualCluster, tmp_path: Path) -> None:
+    client = cluster.client(offset_dir=str(tmp_path))
+    members = [client.push("g", "orders").member, client.push("b", "orders", model="broadcasting").member]
+    cluster.world.advance(1)
+    told = cluster.control.count("UPDATE_CONSUMER_OFFSET")
+    with client.driver.enter():
+        for member in members:
+            member.abandon()
+    cluster.world.advance(30)
+    assert [member.queues for member in members] == [{}, {}]
+    assert cluster.control.count("UPDATE_CONSUMER_OFFSET") == told
+    with pytest.raises(ClosedError, match="belongs to the parent process"):
+        members[0].check_open()
+
+
+def test_running_info_shows_what_is_cached(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    push = client.push("g", "orders", start="first")
+    cluster.fill("orders", 2)
+    cluster.world.advance(1)
+    (table,) = [row for queue, row in push.member.running_info()["mqTable"].items() if queue.topic == "orders"]
+    assert (table["commitOffset"], table["cachedMsgCount"], table["droped"]) == (2, 0, False)
+    with client.driver.enter():
+        push.member.on_route("orders")
+        push.member.on_route("unrelated")
+    cluster.world.run()
+    assert push.queues("orders") == [0]
