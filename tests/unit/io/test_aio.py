@@ -472,3 +472,17 @@ def test_uvloop_is_welcome() -> None:
             loop.run_until_complete(main(server))
         finally:
             loop.close()
+
+
+def test_a_wait_that_times_out_fires_no_timer_that_is_not_due() -> None:
+    async def test(driver: AsyncioDriver, engine: EchoEngine, server: EchoServer) -> None:
+        fired: list[str] = []
+        with driver.enter() as now:
+            engine.timers.at(now.mono + 30, lambda _: fired.append("early"))
+        for _ in range(3):
+            slot = Wake()
+            with pytest.raises(DeadlineError):
+                await driver.wait(slot, driver.deadline(0.01))
+        assert fired == []
+
+    run(test)
