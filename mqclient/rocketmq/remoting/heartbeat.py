@@ -33,7 +33,11 @@ class Heartbeats:
 
     def beat_all(self) -> Slot[list[Slot[Any]]]:
         """Tell every broker of every route; done when all have answered or failed."""
-        return gather([self.beat(address) for address in self._client.routes.masters().values()])
+        return gather(list(self.beat_each().values()))
+
+    def beat_each(self) -> dict[str, Slot[bool]]:
+        """Tell every broker; the slot of each address."""
+        return {address: self.beat(address) for address in self._client.routes.masters().values()}
 
     def on_lost(self, address: str) -> None:
         """What a broker acknowledged over a lost connection may be gone with it: it might have been restarted."""

@@ -115,6 +115,19 @@ class Rebalance:
             self._member.suspect(address)
         return members or None
 
+    def _start_steps(self, queue: MessageQueue, beats: dict[str, Slot[bool]]) -> Steps[int]:
+        """Where to begin with a queue that is newly ours.
+
+        Race: the member that had it hears of the change when we do, and then tells how far it came. So we ask only
+        after our heartbeat was answered, which the first pull waits for anyway: by then its word is there, and nothing
+        comes twice.
+        """
+        beat = beats.get(self._client.routes.address(queue.broker_name) or "")
+        if beat is not None:
+            yield beat
+        offset: int = yield from self._member.start_offset_steps(queue)
+        return offset
+
     def _apply_steps(self, topic: str, mine: list[MessageQueue]) -> Steps[bool]:
         """Sequence: revoke, raise the version, let it be told, learn where to start, grant.
 
@@ -129,8 +142,8 @@ class Rebalance:
         if held == set(mine):
             return True
         version = member.subscriptions.raise_version(topic, self._client.driver.now.wall_ms)
-        self._client.heartbeats.beat_all()
-        starts = yield gather([run_steps(member.start_offset_steps(queue)) for queue in granted])
+        beats = self._client.heartbeats.beat_each()
+        starts = yield gather([run_steps(self._start_steps(queue, beats)) for queue in granted])
         if member.closed or topic not in member.subscriptions:
             return True
         complete = True

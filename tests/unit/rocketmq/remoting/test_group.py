@@ -66,6 +66,8 @@ def test_a_queue_given_up_is_told_at_once(cluster: VirtualCluster) -> None:
     assert [len(first.queues("wide")), len(second.queues("wide"))] == [1, 1]
     (given,) = second.queues("wide")
     assert cluster.broker.offsets.stored["g", "wide", given] == 3
+    (held,) = (held for queue, held in second.member.queues.items() if queue.topic == "wide")
+    assert held.started_at == 3  # nothing comes twice
 
 
 def test_one_consumer_of_a_group_in_a_client(cluster: VirtualCluster) -> None:
