@@ -9,8 +9,8 @@ cdef class Decoding:
     cdef int64_t limit
 
 
-def decode_messages(body not None, tags=None, *, bint check_crc=False, decompress=None, int64_t limit=MOST_BODIES, queue=None,
-                    int64_t offset_delta=0, bint retry_topic=False):
+def decode_messages(body not None, tags=None, *, bint check_crc=False, decompress=None, int64_t limit=MOST_BODIES,
+                    queue=None, int64_t offset_delta=0, bint retry_topic=False):
     """The messages of a pull reply's body; with `tags` only those whose tag is one of them."""
     cdef MessageBatch batch = MessageBatch.__new__(MessageBatch)
     cdef Decoding how = None

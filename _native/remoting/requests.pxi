@@ -62,10 +62,13 @@ cdef int begin(Command *c, int form, Py_ssize_t room, int32_t code, int32_t opaq
         raise ConfigError(f"header form {form} is not known")
     if not -0x8000 <= code <= 0x7FFF or not -0x8000 <= version <= 0x7FFF:
         raise ConfigError(f"code {code} or version {version} does not fit the binary header")
-    return begin_binary(&c.out, code, opaque, flag, LANGUAGES.index(language if language in LANGUAGES else "OTHER"), version)
+    if language not in LANGUAGES:
+        language = "OTHER"
+    return begin_binary(&c.out, code, opaque, flag, LANGUAGES.index(language), version)
 
 
-cdef int begin_binary(mq_writer *w, int32_t code, int32_t opaque, int32_t flag, int language, int32_t version) except -1:
+cdef int begin_binary(mq_writer *w, int32_t code, int32_t opaque, int32_t flag, int language,
+                      int32_t version) except -1:
     cdef uint8_t *at = mq_room(w, 13)
     mq_put16(at, <int16_t>code)
     at[2] = <uint8_t>language
@@ -189,8 +192,8 @@ cdef int put_body(Command *c, object body) except -1:
     return 0
 
 
-def encode_frame(code, opaque, *, flag=0, fields=None, body=b"", remark=None, str language not None="PYTHON", version=479,
-                 int serialize=0):
+def encode_frame(code, opaque, *, flag=0, fields=None, body=b"", remark=None, str language not None="PYTHON",
+                 version=479, int serialize=0):
     """Any command, with its fields in the order given."""
     cdef Command c
     cdef int32_t number = fit32(opaque, "opaque"), marks = fit32(flag, "flag"), release = fit32(version, "version")
@@ -252,8 +255,8 @@ def encode_send(opaque, str group not None, str topic not None, queue_id, proper
 
 def encode_pull(opaque, str group not None, str topic not None, queue_id, offset, *, max_messages=32, sys_flag=0,
                 commit_offset=0, suspend_ms=0, str subscription=None, sub_version=0, str expression_type=None,
-                max_bytes=None, str broker not None="", code=11, extra=None, str language not None="PYTHON", version=479,
-                int serialize=0):
+                max_bytes=None, str broker not None="", code=11, extra=None, str language not None="PYTHON",
+                version=479, int serialize=0):
     """PULL_MESSAGE or LITE_PULL_MESSAGE."""
     cdef Command c
     cdef int32_t number = fit32(opaque, "opaque"), release = fit32(version, "version")

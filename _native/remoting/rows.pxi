@@ -3,6 +3,7 @@
 cdef enum:
     AROUND = 6 + 66 + 11 + 6  # bytes of KEYS, UNIQ_KEY, WAIT and TAGS beside the key's and the tag's value
 
+
 @cython.final
 @cython.internal
 cdef class Source:
