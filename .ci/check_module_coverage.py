@@ -27,7 +27,11 @@ ELSEWHERE: dict[str, str] = {
 
 TESTED_BY: dict[str, tuple[str, ...]] = {
     "mqclient/__init__.py": ("tests/unit/test_package.py",),
-    "mqclient/_pure/pulsar/": ("tests/vectors/test_pulsar.py", "tests/unit/test_pulsar_codec.py"),
+    "mqclient/_pure/pulsar/": (
+        "tests/vectors/test_pulsar.py",
+        "tests/unit/test_pulsar_codec.py",
+        "tests/unit/test_pulsar_strange.py",
+    ),
     "mqclient/pulsar/aio.py": ("tests/api/async_/test_pulsar.py",),
     "mqclient/rocketmq/aio.py": ("tests/api/async_/test_rocketmq.py",),
     "mqclient/rocketmq/remoting/aio.py": (
