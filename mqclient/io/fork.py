@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 from typing import Protocol
 from weakref import WeakSet
+
+logger = logging.getLogger("mqclient.io")
 
 
 class Forkable(Protocol):
@@ -31,7 +34,10 @@ def forget(driver: Forkable) -> None:
 
 def _in_child() -> None:
     for driver in list(_drivers):
-        driver.after_fork()
+        try:
+            driver.after_fork()
+        except Exception:  # an engine's bug must not leave the other clients with the parent's locks
+            logger.exception("a client could not start anew after the fork")
 
 
 def _at_exit() -> None:

@@ -199,3 +199,53 @@ assert driver.wait(engine.submit(b"parent")) == b"parent"
     )
     code, out, err = run_script(script, server.port)
     assert code == 0, out + err
+
+
+def test_an_engine_that_fails_after_a_fork_does_not_take_the_others_with_it(server: EchoServer) -> None:
+    script = (
+        PRELUDE
+        + """
+import logging; logging.basicConfig()
+bad = ThreadsDriver()
+broken = EchoEngine(bad, Address("127.0.0.1", int(sys.argv[1])))
+def fail(): raise ValueError("a bug after the fork")
+broken.on_fork = fail
+pid = os.fork()
+if pid == 0:
+    assert driver.wait(engine.submit(b"child", 30), driver.deadline(30)) == b"child"
+    driver.close()
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+    )
+    code, out, err = run_script(script, server.port)
+    assert code == 0, out + err
+    assert "a bug after the fork" in err
+
+
+def test_an_asyncio_client_of_the_parent_refuses_and_names_the_cure(server: EchoServer) -> None:
+    script = """
+import asyncio, os, sys
+from mqclient.core.driver import Address
+from mqclient.errors import MQError
+from mqclient.io.aio import AsyncioDriver
+from tests.support.echo import EchoEngine
+async def main():
+    driver = AsyncioDriver()
+    engine = EchoEngine(driver, Address("127.0.0.1", int(sys.argv[1])))
+    assert await driver.wait(engine.submit(b"before")) == b"before"
+    pid = os.fork()
+    if pid == 0:
+        try:
+            engine.submit(b"child")
+        except MQError as error:
+            os._exit(0 if "a forked process" in str(error) and "Cure" in str(error) else 2)
+        os._exit(3)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert await driver.wait(engine.submit(b"parent")) == b"parent"
+    await driver.close()
+asyncio.run(main())
+"""
+    code, out, err = run_script(script, server.port)
+    assert code == 0, out + err
+    assert b"child" not in server.received
