@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from mqclient.errors import ConfigError, MQError
@@ -117,6 +118,7 @@ class PartialSendError(MQError):
         self.results = list(results)
 
 
+@lru_cache(1024)  # asked for each message, of few topics; a refusal is not kept
 def check_topic(topic: str) -> None:
     """ConfigError for a name that no broker takes."""
     if not isinstance(topic, str) or not topic.strip():
