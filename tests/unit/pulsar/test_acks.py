@@ -127,3 +127,35 @@ def test_a_seek_forgets_what_was_acknowledged(world: PulsarWorld) -> None:
     face.seek(messages[0].message_id)
     world.world.run()
     assert [message.body for message in face.receive_many(10)] == [b"1", b"2"]
+
+
+def test_a_full_group_with_its_timer_armed_is_told_once(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 1001, batching=False, ack_grouping=1.0, receiver_queue=2000)
+    face = world.face(consumer)
+    for message in messages:
+        face.ack(message)
+    world.world.advance(2)
+    assert (backlog(world), world.control.count("ACK")) == (0, 2)
+
+
+def test_what_cannot_be_read_is_told_with_the_reason(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 1, batching=False)
+    with consumer.client.driver.enter():
+        consumer.acks.refuse(messages[0].entry, 2)
+    world.world.run()
+    assert backlog(world) == 0
+    world.cut()
+    world.world.run()
+    with consumer.client.driver.enter():
+        consumer.acks.refuse(messages[0].entry, 2)  # nobody there to tell
+    assert consumer.connection is None
+
+
+def test_a_closed_consumer_has_no_timer_left(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 1, batching=False, ack_grouping=5.0)
+    face = world.face(consumer)
+    face.ack(messages[0])
+    face.close()
+    assert (backlog(world), world.control.count("ACK")) == (0, 1)
+    world.world.advance(10)
+    assert world.control.count("ACK") == 1

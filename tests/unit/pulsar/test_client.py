@@ -11,6 +11,7 @@ import pytest
 from mqclient import _schema
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, ConfigError, LinkError, ProtocolError
+from mqclient.pulsar.auth import token
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.connection import Connection
@@ -204,3 +205,48 @@ def test_parent_and_child_both_go_on() -> None:
         [sys.executable, "-c", FORK], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.returncode) == ("both\n", 0), done.stderr
+
+
+def test_credentials_are_asked_where_user_code_runs(codec: Any) -> None:
+    world = PulsarWorld(codec, pulsar_token="right")
+
+    def supply() -> str:
+        for driver in world.world.drivers:
+            driver.outside("a token supplier")
+        return "right"
+
+    client = world.client(auth=token(supply))
+    assert "mqclient" in world.steps(client, lambda: client.ping_steps(client.deadline()))
+
+    def fail() -> str:
+        raise RuntimeError("no vault")
+
+    client = world.client(auth=token(fail))
+    with pytest.raises(LinkError, match="no vault"):
+        world.steps(client, lambda: client.ping_steps(client.deadline()))
+
+
+def test_timers_and_keep_alive(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client(keep_alive=10)
+    world.steps(client, lambda: client.ping_steps(client.deadline()))
+    world.world.advance(25)
+    assert world.control.count("PING") == 2
+
+
+def test_a_client_that_is_closed_makes_nothing(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client()
+    world.steps(client, client.close_steps)
+    with pytest.raises(ClosedError), client.driver.enter():
+        client.join(None)  # type: ignore[arg-type]
+    with pytest.raises(ClosedError):
+        world.steps(client, lambda: client.ping_steps(client.deadline()))
+
+
+def test_a_partition_has_no_partitions(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client()
+    topic = TopicName.parse("t-partition-3")
+    assert world.steps(client, lambda: client.partitions_steps(topic, client.deadline())) == 0
+    assert world.control.count("PARTITIONED_METADATA") == 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqclient.broker.pulsar import session as session_module
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.pulsar import consumer as consumer_module
 from mqclient.pulsar import opening
@@ -437,3 +438,110 @@ def test_parts_of_chunked_messages_are_dropped_aloud(world: PulsarWorld, caplog:
     assert take(world, consumer) == [b"whole"]
     world.settled(consumer)
     assert "chunked" in caplog.text
+
+
+def test_acknowledging_by_the_engine(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t", batching=False)
+    consumer = world.consumer(client, "t", "s", ack_grouping=0.1)
+    send(world, producer, b"1", b"2", b"3", b"4")
+    messages = world.face(consumer).receive_many(10, timeout=1)
+    with client.driver.enter():
+        consumer.acks_due(consumer.acks.add(messages[0]))
+        consumer.ack_cumulative(messages[1])
+    world.do(client, lambda: consumer.ack_confirmed([messages[2]]))
+    world.world.advance(1)
+    assert world.at_broker(consumer).subscription.backlog == 1
+    shared = world.consumer(client, "t", "shared", type="shared")
+    with pytest.raises(ConfigError, match="message by message"), client.driver.enter():
+        shared.ack_cumulative(messages[0])
+
+
+def test_refusing_by_message_and_by_id(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t", batching=False)
+    consumer = world.consumer(client, "t", "s", type="shared", nack_delay=1.0)
+    send(world, producer, b"1", b"2")
+    messages = world.face(consumer).receive_many(10, timeout=1)
+    with client.driver.enter():
+        consumer.nack([messages[0], messages[1].message_id])
+    world.world.advance(1.1)
+    assert take(world, consumer) == [b"1", b"2"]
+
+
+def test_what_the_broker_says(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", name="me")
+    assert world.steps(client, consumer.last_message_id_steps) is None
+    [message_id] = send(world, world.producer(client, "t", batching=False), b"1")
+    assert world.steps(client, consumer.last_message_id_steps) == message_id
+    assert world.steps(client, consumer.stats_steps)["consumerName"] == "me"
+
+
+def test_unsubscribing_closes(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s")
+    world.steps(client, lambda: consumer.unsubscribe_steps(False))
+    assert world.door.topics.make("t").subscriptions == {}
+    with pytest.raises(ClosedError, match="unsubscribed"):
+        world.face(consumer).receive(1)
+    with pytest.raises(ClosedError, match="unsubscribed"):
+        world.steps(client, consumer.stats_steps)
+
+
+def test_the_end_of_a_topic_is_noted(world: PulsarWorld) -> None:
+    consumer = world.consumer(world.client(), "t", "s")
+    world.at_broker(consumer).session.send(27, "CommandReachedEndOfTopic", consumer_id=consumer.consumer_id)
+    world.world.run()
+    assert consumer.reached_end
+
+
+def test_a_close_that_is_not_answered_closes_all_the_same(world: PulsarWorld) -> None:
+    client = world.client(operation_timeout=3)
+    consumer = world.consumer(client, "t", "s")
+    world.control.drop("CLOSE_CONSUMER")
+    world.face(consumer).close()
+    assert consumer.diagnose()["state"] == "closed"
+
+
+def test_a_broker_that_does_not_close_at_a_seek(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = world.client()
+    producer = world.producer(client, "t", batching=False)
+    consumer = world.consumer(client, "t", "s", receiver_queue=10)
+    send(world, producer, *[b"%d" % number for number in range(5)])
+
+    def only_yes(session: Any, request: Any) -> None:
+        session.success(request.request_id)
+
+    monkeypatch.setitem(session_module.HANDLERS, 28, only_yes)
+    world.face(consumer).seek(5)
+    assert take(world, consumer) == []  # what was here is from before
+    world.settled(consumer)
+
+
+def test_what_comes_during_a_seek_is_dropped_with_its_permits(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t", batching=False)
+    consumer = world.consumer(client, "t", "s", receiver_queue=4)
+    world.control.delay("SEEK", 1.0)
+    slot = world.ask(client, lambda: opening.seek(consumer, 4102444800000))
+    send(world, producer, *[b"%d" % number for number in range(20)])
+    world.world.run()
+    assert len(consumer.mailbox) == 0
+    world.world.result(slot)
+    send(world, producer, b"new")
+    assert take(world, consumer) == [b"new"]
+    world.settled(consumer)
+
+
+def test_a_batch_cut_at_the_start(world: PulsarWorld) -> None:
+    client = world.client()
+    ids = send(world, world.producer(client, "t"), b"0", b"1", b"2", b"3")
+    whole = type(ids[0])(ids[0].ledger, ids[0].entry)
+    cases = [(ids[1], False, [b"2", b"3"]), (ids[1], True, [b"1", b"2", b"3"]), (whole, False, []), (whole, True, 4)]
+    for start, inclusive, expected in cases:
+        reader = world.reader(client, "t", start, start_inclusive=inclusive)
+        taken = take(world, reader)
+        assert (len(taken) if expected == 4 else taken) == expected
+        assert (reader.resume_at[0], reader.last_taken is None) == (start, not taken)
+        world.settled(reader)

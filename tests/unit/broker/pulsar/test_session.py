@@ -111,3 +111,77 @@ def test_over_a_socket(codec: Any) -> None:
             while len(kinds) < 2:
                 kinds += [event[0] for event in reader.feed(peer.recv(4096))]
             assert kinds == [3, codec.pulsar.PONG]
+
+
+def test_asking_whether_the_client_is_there(world: PulsarWorld, raw: RawClient) -> None:
+    answers: list[bool] = []
+    raw.session.alive(answers.append)
+    raw.write(raw.codec.PONG_FRAME)
+    world.world.advance(1)
+    assert answers == [True]
+    raw.session.alive(answers.append)
+    world.world.advance(6)
+    assert (answers, raw.open) == ([True, False], False)
+    raw.session.alive(answers.append)
+    world.world.advance(1)
+    assert answers == [True, False, False]
+
+
+def test_who_reads_slowly_is_given_nothing_until_it_has_read(world: PulsarWorld, raw: RawClient) -> None:
+    raw.subscribe()
+    raw.flow(10)
+    raw.session.pause_writing()
+    raw.produce([b"x"])
+    world.control.delay("SUBSCRIBE", 5.0)
+    raw.subscribe(1)  # one that is still being made has nothing to be poked
+    assert raw.entries() == []
+    raw.session.resume_writing()
+    world.world.run()
+    assert len(raw.entries()) == 1
+
+
+def test_what_lived_here_goes_with_it(world: PulsarWorld, raw: RawClient) -> None:
+    raw.subscribe()
+    raw.ask("PRODUCER", topic="t", producer_id=5, producer_name="mine")
+    topic = world.door.topics.make("t")
+    raw.session.close("as told")
+    assert (topic.producers, topic.subscriptions["s"].consumers, world.door.sessions) == ({}, [], set())
+
+
+def test_a_delayed_command_of_a_closed_connection_is_not_handled(world: PulsarWorld, raw: RawClient) -> None:
+    world.control.delay("PARTITIONED_METADATA", 1.0)
+    raw.ask("PARTITIONED_METADATA", topic="t")
+    raw.lose()
+    world.world.advance(2)
+    assert world.door.topics.get("t") is None
+
+
+def test_a_scripted_error_to_a_send_is_its_own_kind(world: PulsarWorld, raw: RawClient) -> None:
+    raw.ask("PRODUCER", topic="t", producer_id=1)
+    world.control.answer("SEND", ServerError.PersistenceError, "full")
+    raw.events.clear()
+    raw.write(raw.codec.encode_send(1, 4, raw.codec.encode_metadata("p", 4, 1), b"x"))
+    assert [(name, told.sequence_id, told.error) for name, told in raw.events] == [("SEND_ERROR", 4, 2)]
+
+
+def test_a_slow_opening_can_be_overtaken(world: PulsarWorld, raw: RawClient) -> None:
+    world.control.delay("SUBSCRIBE", 1.0)
+    raw.subscribe()
+    assert raw.ask("CLOSE_CONSUMER", consumer_id=0)[0] == "SUCCESS"
+
+
+def test_an_active_consumer_is_told(raw: RawClient) -> None:
+    raw.subscribe(subType=2)
+    raw.events.clear()
+    raw.session.active_consumer_change(0, False)
+    raw.world.world.run()
+    [(name, told)] = raw.events
+    assert (name, told.is_active) == ("ACTIVE_CONSUMER_CHANGE", False)
+
+
+def test_an_embedded_broker_that_stops_says_what_it_had_to_say() -> None:
+    broker = EmbeddedBroker(doors=["pulsar"], impl="pure").start()
+    host, _, port = broker.pulsar_url.removeprefix("pulsar://").partition(":")
+    with socket.create_connection((host, int(port)), 5) as peer:
+        broker.stop()
+        assert peer.recv(1) == b""
