@@ -10,10 +10,25 @@ from mqclient.core.slot import Slot, completed, failed
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import TopicName
 
 log = logging.getLogger("mqclient.pulsar")
+
+
+FINAL = frozenset(
+    (
+        ServerError.TopicTerminatedError,
+        ServerError.ProducerFenced,
+        ServerError.IncompatibleSchema,
+        ServerError.NotAllowedError,
+        ServerError.InvalidTopicName,
+        ServerError.TopicNotFound,
+    )
+)
+"""What ends also the later openings. Others pass: a broker that has not yet noticed that our former connection is gone
+says ConsumerBusy or ProducerBusy for a while, and a fresh token may be there the next time."""
 
 
 class Opener(Protocol):
@@ -29,8 +44,8 @@ class Opener(Protocol):
 class Attachment:
     """At most one attempt runs at a time. `epoch` counts attempts: what belongs to an older one is dropped.
 
-    The first opening ends at its deadline or at an error that trying again will not cure; later ones go on until
-    closed, or until the broker refuses for good.
+    The first opening ends at its deadline or at an error that is not worth another try; later ones go on until closed,
+    or until the broker refuses for good.
     """
 
     __slots__ = ("_backoff", "_client", "_dropped", "_hint", "_name", "_opener", "_topic", "_waiting", "connection",
@@ -118,7 +133,7 @@ class Attachment:
                 self._detach()
                 if isinstance(error, ClosedError) or self.state == "closed":
                     raise ClosedError(f"{self._name} is closed") from error
-                if not error.retriable:
+                if error.code in FINAL or (deadline is not None and not error.retriable):
                     raise
                 delay = self._backoff.next()
                 if deadline is not None and self._client.driver.now.mono + delay >= deadline:

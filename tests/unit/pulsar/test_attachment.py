@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.core.steps import Steps
-from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError
+from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.pulsar.attachment import Attachment
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError, ServerError
@@ -97,6 +97,16 @@ def test_later_openings_go_on_for_ever(world: PulsarWorld, guest: Guest) -> None
     world.world.advance(3600)
     assert guest.attachment.attached
     assert guest.opened == list(range(1, 23))
+
+
+def test_later_openings_wait_until_the_former_one_is_forgotten(world: PulsarWorld, guest: Guest) -> None:
+    start(world, guest)
+    passing = (ServerError.ConsumerBusy, ServerError.ProducerBusy, ServerError.AuthenticationError)
+    guest.errors = [*(BrokerError(code, "still there") for code in passing), ProtocolError("bad bytes")]
+    guest.lose()
+    world.world.advance(30)
+    assert guest.attachment.attached
+    assert guest.opened == [1, 2, 3, 4, 5, 6]
 
 
 def world_connection(guest: Guest) -> Connection:
