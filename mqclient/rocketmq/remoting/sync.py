@@ -50,7 +50,7 @@ class Client:
     ) -> None:
         servers = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
         namespace = _impl.default if impl is None else _impl.select(impl)
-        self._driver: SyncDriver = ThreadsDriver("mqclient-rocketmq")
+        self._driver: SyncDriver = ThreadsDriver("mqclient-rocketmq", send_now=namespace.remoting.send_now)
         with self._driver.enter():
             self._engine = ClientEngine(
                 self._driver,
