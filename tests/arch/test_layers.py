@@ -109,6 +109,10 @@ CORE_WORDS = re.compile(
 )
 
 
+ARROW = "mqclient/core/columns.py"
+"""Arrow says offset, too: where an array's rows begin in its buffers."""
+
+
 class Import(NamedTuple):
     module: str
     line: int
@@ -195,7 +199,10 @@ def test_imports_follow_the_layers() -> None:
 
 def test_mechanism_has_no_word_of_any_protocol() -> None:
     lines = [(path, line) for path in files("*.py", under="mqclient/core") for line in text(path).splitlines()]
-    nothing(f"{path}: {line}" for path, line in lines if CORE_WORDS.search(line))
+    found = [
+        (path, line) for path, line in lines if CORE_WORDS.search(line) and not (path == ARROW and "offset" in line)
+    ]
+    nothing(f"{path}: {line}" for path, line in found)
 
 
 def test_nothing_asks_which_protocol_it_is() -> None:

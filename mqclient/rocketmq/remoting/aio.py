@@ -26,6 +26,7 @@ from mqclient.rocketmq.remoting.admin import AdminEngine, When
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
+from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
 from mqclient.rocketmq.remoting.group import MemberOptions, member_options, topics_of
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
@@ -218,6 +219,26 @@ class Producer:
         prepared = self._engine.prepare_many(messages, key)
         with self._driver.enter():
             slot = self._engine.submit_many(prepared, self._driver.deadline(timeout))
+        return checked(await self._driver.wait(slot), raise_on_error)
+
+    async def send_arrow(
+        self,
+        batch: Any,
+        topic: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float | None = 30.0,
+        raise_on_error: bool = False,
+    ) -> list[Rows]:
+        """Send the rows of a pyarrow.RecordBatch; the outcome of each run of rows that travelled together.
+
+        `columns` says which column is the `body`, and which, if any, `keys`, `tag`, `properties` and `flag`; by default
+        those of these names.
+        """
+        prepared, deadline = prepare_rows(batch, columns), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = submit_rows(self._engine, topic, prepared, deadline, queue)
         return checked(await self._driver.wait(slot), raise_on_error)
 
     def submit(self, message: Message, *, key: str | None = None) -> SendFuture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
@@ -39,6 +39,9 @@ MAX_BATCH_BYTES: Final = 1 << 20
 MAX_BATCH: Final = 4096
 
 
+R = TypeVar("R", bound=Any)
+
+
 class Prepared(NamedTuple):
     """A message as it goes over the wire, made before the engine is entered."""
 
@@ -55,7 +58,7 @@ class Prepared(NamedTuple):
 class Sending:
     """One request until it is answered for good: a message or a batch, its tries, its slot."""
 
-    __slots__ = ("_avoid", "_engine", "_queue", "_tries", "body", "deadline", "messages", "properties", "slot")
+    __slots__ = ("_avoid", "_engine", "_queue", "_tries", "batch", "body", "deadline", "messages", "properties", "slot")
 
     def __init__(
         self, engine: ProducerEngine, messages: Sequence[Prepared], deadline: float, queue: MessageQueue | None
@@ -65,11 +68,12 @@ class Sending:
         self._tries = 0
         self._queue = queue
         self.messages = messages
+        self.batch = len(messages) > 1
         self.deadline = deadline
         self.slot: Slot[list[Receipt]] = Slot()
         first = messages[0]
         self.body, self.properties = first.body, first.properties
-        if len(messages) > 1:
+        if self.batch:
             builder = engine.remoting.BatchBuilder()
             for message in messages:
                 builder.add(message.body, message.properties, message.flag)
@@ -94,7 +98,7 @@ class Sending:
             self.slot.fail(error)
 
     def _send(self, queue: MessageQueue, address: str, left: float) -> None:
-        client, many = self._engine.client, len(self.messages) > 1
+        client, many = self._engine.client, self.batch
         code = Request.SEND_BATCH_MESSAGE if many else Request.SEND_MESSAGE_V2
         opaque = client.opaque()
         frame = self._engine.remoting.encode_send(
@@ -244,8 +248,8 @@ class ProducerEngine:
         self, prepared: Prepared, deadline: float | None, queue: MessageQueue | None = None
     ) -> Slot[list[Receipt]]:
         """Send one message; the slot gets a list with its receipt."""
-        self._check_open()
-        sending = Sending(self, [prepared], self._deadline(deadline), queue)
+        self.check_open()
+        sending = Sending(self, [prepared], self.deadline(deadline), queue)
         sending.attempt()
         return sending.slot
 
@@ -257,12 +261,12 @@ class ProducerEngine:
 
     def submit_many(self, messages: Sequence[Prepared], deadline: float | None) -> Slot[list[Receipt | MQError]]:
         """Send many, in batches where that is legal; the value holds a receipt or an error for each, in order."""
-        self._check_open()
-        return run_steps(self._many_steps(messages, self._deadline(deadline)))
+        self.check_open()
+        return run_steps(self._many_steps(messages, self.deadline(deadline)))
 
     def submit_oneway(self, prepared: Prepared) -> Slot[None]:
         """Send without an answer; done when it is written."""
-        self._check_open()
+        self.check_open()
         return run_steps(self._oneway_steps(prepared))
 
     def choose(self, route: Route, key: str | None, avoid: str | None) -> MessageQueue:
@@ -345,15 +349,15 @@ class ProducerEngine:
         )
         self.client.link(self.client.broker_address(queue.broker_name)).write(frame)
 
-    def _deadline(self, deadline: float | None) -> float:
+    def deadline(self, deadline: float | None) -> float:
         return self.client.driver.now.mono + DEFAULT_TIMEOUT if deadline is None else deadline
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self.closed or self.client.closed:
             raise ClosedError(f"the producer {self.group!r} is closed")
 
 
-def checked(results: list[Receipt | MQError], raise_on_error: bool) -> list[Receipt | MQError]:
+def checked(results: list[R], raise_on_error: bool) -> list[R]:
     """The results of a `send_many`, raised as one error if that was asked for and one of them failed."""
     if raise_on_error and not all(result.ok for result in results):
         raise PartialSendError(results)
