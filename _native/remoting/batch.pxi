@@ -48,20 +48,20 @@ cdef class BatchBuilder:
         return self.out.size
 
     def add_many(self, bodies not None, properties not None, Py_ssize_t start=0, Py_ssize_t max_size=MOST_FRAME,
-                 Py_ssize_t max_count=PY_SSIZE_T_MAX):
+                 Py_ssize_t max_count=PY_SSIZE_T_MAX, flags=None):
         """Append messages from `start` on while the batch stays within its limits; gives the first not added."""
         cdef Run content, text
         cdef object held, held_text
         cdef Py_ssize_t place = start, stop = len(bodies)
-        if start < 0 or len(properties) != stop:
-            raise ConfigError("as many properties as bodies are wanted, and a place among them")
+        if start < 0 or len(properties) != stop or (flags is not None and len(flags) != stop):
+            raise ConfigError("as many properties and flags as bodies are wanted, and a place among them")
         if self.out.bytes == NULL:
             mq_writer_open(&self.out, 4096)
         while place < stop and self.count < max_count:
             held, held_text = hold(bodies[place], &content), hold(properties[place], &text)
             if self.count > 0 and self.out.size + ELEMENT + content.size + text.size > max_size:
                 break
-            write_element(&self.out, content, text, 0)
+            write_element(&self.out, content, text, 0 if flags is None else fit32(flags[place], "flag"))
             self.count += 1
             place += 1
         return place

@@ -326,9 +326,11 @@ class BatchBuilder:
         start: int = 0,
         max_size: int = ...,
         max_count: int = ...,
+        flags: Sequence[int] | None = None,
     ) -> int:
         """Append messages from `start` on, in one crossing, while the batch stays within its limits (one always fits an
-        empty batch); gives the place of the first that was not added, len(bodies) if all were."""
+        empty batch); gives the place of the first that was not added, len(bodies) if all were. Without `flags` all are
+        0."""
     @property
     def size(self) -> int: ...
     @property

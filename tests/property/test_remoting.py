@@ -385,22 +385,29 @@ def test_batch_bodies_are_split_alike(data: bytes, places: list[tuple[int, int]]
 
 
 @given(
-    st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=10)), max_size=5),
+    st.lists(st.tuples(int32, st.binary(max_size=20), st.binary(max_size=10)), max_size=5),
     st.integers(-1, 6),
     st.integers(0, 120),
     st.integers(0, 4),
+    st.booleans(),
 )
-def test_many_are_added_alike(rows: list[tuple[bytes, bytes]], start: int, max_size: int, max_count: int) -> None:
+def test_many_are_added_alike(
+    rows: list[tuple[int, bytes, bytes]], start: int, max_size: int, max_count: int, flagged: bool
+) -> None:
+    rows = [(flag if flagged else 0, body, text) for flag, body, text in rows]
+
     def added(twin: ModuleType) -> Any:
         builder = twin.BatchBuilder()
         builder.add(b"first")
-        place = builder.add_many([body for body, _ in rows], [text for _, text in rows], start, max_size, max_count)
+        flags = [flag for flag, _, _ in rows] if flagged else None
+        texts = [text for _, _, text in rows]
+        place = builder.add_many([body for _, body, _ in rows], texts, start, max_size, max_count, flags)
         return place, builder.count, builder.seal()
 
     answer = same(added)
     if answer is not ConfigError:
         place, count, body = answer
-        assert [(one, text) for _, one, text in ONE.split_batch(body)] == [(b"first", b""), *rows[start:place]]
+        assert ONE.split_batch(body) == [(0, b"first", b""), *rows[start:place]]
         assert count <= max(1, max_count)
         assert count == 1 or len(body) <= max_size
 

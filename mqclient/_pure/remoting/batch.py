@@ -62,15 +62,16 @@ class BatchBuilder:
         start: int = 0,
         max_size: int = MOST,
         max_count: int = sys.maxsize,
+        flags: Sequence[int] | None = None,
     ) -> int:
         """Append messages from `start` on while the batch stays within its limits; gives the first not added."""
-        if start < 0 or len(properties) != len(bodies):
-            raise ConfigError("as many properties as bodies are wanted, and a place among them")
+        if start < 0 or not len(properties) == len(bodies if flags is None else flags) == len(bodies):
+            raise ConfigError("as many properties and flags as bodies are wanted, and a place among them")
         for place in range(start, len(bodies)):
             size = 22 + memoryview(bodies[place]).nbytes + memoryview(properties[place]).nbytes
             if self.count >= max_count or (self.count and self._size + size > max_size):
                 return place
-            self.add(bodies[place], properties[place])
+            self.add(bodies[place], properties[place], 0 if flags is None else flags[place])
         return max(start, len(bodies))
 
     def seal(self) -> bytes:
