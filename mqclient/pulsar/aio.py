@@ -25,6 +25,7 @@ from mqclient.io.tls import encrypted
 from mqclient.pulsar import opening, reading
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.columns import Rows, prepare_rows
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.names import position
 from mqclient.pulsar.producer import ProducerEngine, prepare, prepare_many, results
@@ -182,6 +183,19 @@ class Producer:
         with self._driver.enter():
             slot = self._engine.send_many(items)
         return results(await self._driver.wait(slot, self._driver.deadline(timeout)))
+
+    async def send_arrow(
+        self, batch: Any, *, columns: Mapping[str, str] | None = None, timeout: float | None = None
+    ) -> list[Rows]:
+        """Send the rows of a pyarrow.RecordBatch; the outcome of each run of rows that travelled together.
+
+        `columns` says which column is the `body`, and which, if any, `key`, `ordering_key`, `event_time` (milliseconds)
+        and `properties`; by default those of these names.
+        """
+        parts, rows = prepare_rows(batch, columns)
+        with self._driver.enter():
+            slot = self._engine.send_rows(parts, rows)
+        return await self._driver.wait(slot, self._driver.deadline(timeout))
 
     def submit(
         self,

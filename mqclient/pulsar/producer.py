@@ -18,6 +18,7 @@ from mqclient.pulsar.attachment import Attachment
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import ServerError
+from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ProducerOptions
@@ -54,6 +55,10 @@ def prepare_many(messages: Sequence[Any]) -> Sequence[Item | bytes]:
     if set(map(type, messages)) <= {bytes}:
         return messages
     return [prepare(*message) if type(message) is tuple else prepare(message) for message in messages]
+
+
+_ROWS: Item = (b"", None, None, 0, None, -1, False)
+"""Stands for an entry of rows where room is reserved."""
 
 
 def _item(message: Item | bytes) -> Item:
@@ -140,6 +145,12 @@ class ProducerEngine:
         """Take many in one go; done when each has its outcome, see `results`."""
         return run_steps(self._send_many_steps(items))
 
+    def send_rows(self, columns: Mapping[str, Any], rows: int) -> Slot[list[Rows]]:
+        """Take rows of Arrow columns, in entries of their own; done when each has its outcome."""
+        if not self.options.batching:
+            return failed(ConfigError("rows travel in batches: send_arrow needs a producer with batching=True"))
+        return run_steps(self._send_rows_steps(columns, rows))
+
     def _send_late_steps(self, item: Item) -> Steps[MessageId]:
         while True:
             yield self._reserve(item)
@@ -171,6 +182,55 @@ class ProducerEngine:
             batch.then(lambda _, done=done: done.complete(None))  # type: ignore[misc]
             yield done
         return parts
+
+    def _send_rows_steps(self, columns: Mapping[str, Any], rows: int) -> Steps[list[Rows]]:
+        parts: list[tuple[Batch, int, int]] = []
+        start, reserved = 0, False
+        while start < rows:
+            try:
+                batch, following = self._take_rows(columns, start, rows, reserved)
+            except _Full:
+                yield self._reserve(_ROWS)
+                reserved = True
+            except MQError as error:
+                if not parts:
+                    raise
+                parts.append((self._refused(error, rows - start), start, rows))
+                break
+            else:
+                parts.append((batch, start, following))
+                start, reserved = following, False
+        for batch, _, _ in parts:
+            done: Slot[None] = Slot()
+            batch.then(lambda _, done=done: done.complete(None))  # type: ignore[misc]
+            yield done
+        return [Rows(start, stop, batch.outcome(0)) for batch, start, stop in parts]
+
+    def _take_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
+        """One entry of rows, behind what gathers; the row after its last."""
+        self._check(_ROWS, reserved)
+        if self._gathering is not None:
+            self._seal()
+        portion = self._take_room(_ROWS, reserved)
+        batch = self._new_batch(_ROWS)
+        options = self.options
+        most = min(stop, start + options.batch_max_messages)
+        try:
+            payload, following = self._codec.encode_columns(
+                columns, start, most, sequence_id=batch.sequence_id, max_bytes=options.batch_max_bytes
+            )
+        except MQError:
+            self.client.budget.give(*portion)
+            raise
+        batch.count = following - start
+        self._next_sequence += batch.count
+        metadata = self._codec.encode_metadata(
+            self.name, batch.sequence_id, batch.published_at, num_messages=batch.count
+        )
+        batch.held = (min(len(payload), portion[0]), 1)
+        self._frame(batch, metadata, payload, batch.count)
+        self.client.budget.give(portion[0] - batch.held[0], 0)
+        return batch, following
 
     def _refused(self, error: MQError, count: int) -> Batch:
         """Messages that were never taken, because the producer ended before it was their turn."""
