@@ -34,34 +34,56 @@ typedef struct {
     int32_t name_size, value_size;
 } mq_entry;
 
+/* Up to the next separator of values, or the end. */
+static inline int32_t mq_value_size(const uint8_t *value, const uint8_t *end) {
+#ifdef MQ_SCAN_SSE2
+    if (end - value >= 16) { /* most values are short */
+        __m128i block = _mm_loadu_si128((const __m128i *)value);
+        unsigned found = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(MQ_VALUE_END)));
+        if (found) return __builtin_ctz(found);
+    }
+#endif
+    const uint8_t *stop = memchr(value, MQ_VALUE_END, end - value);
+    return (int32_t)((stop ? stop : end) - value);
+}
+
 /* Whether an entry called `name` starts at `at` with a value; then where the value is. */
 static inline int mq_entry_here(const uint8_t *at, const uint8_t *end, const char *name, int32_t n, mq_entry *out) {
     if (end - at < n + 2 || at[n] != MQ_NAME_END || at[n + 1] == MQ_VALUE_END || memcmp(at, name, n) != 0) return 0;
-    const uint8_t *value = at + n + 1, *stop = memchr(value, MQ_VALUE_END, end - value);
     out->name = at;
     out->name_size = n;
-    out->value = value;
-    out->value_size = (int32_t)((stop ? stop : end) - value);
+    out->value = at + n + 1;
+    out->value_size = mq_value_size(out->value, end);
     return 1;
 }
+
+#ifdef MQ_SCAN_SSE2
+/* The last entry called `name` that starts at one of the sixteen places from `low` on whose bit is in `wanted`: a
+   value's end is before it, a name's end behind the name. Reads from low - 1 to low + n + 15. */
+static inline int mq_find_among(const uint8_t *low, unsigned wanted, const uint8_t *end, const char *name, int32_t n,
+                                mq_entry *out) {
+    __m128i before = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(low - 1)), _mm_set1_epi8(MQ_VALUE_END));
+    __m128i behind = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(low + n)), _mm_set1_epi8(MQ_NAME_END));
+    unsigned found = (unsigned)_mm_movemask_epi8(_mm_and_si128(before, behind)) & wanted;
+    while (found) {
+        int bit = 31 - __builtin_clz(found);
+        if (mq_entry_here(low + bit, end, name, n, out)) return 1;
+        found &= ~(1u << bit);
+    }
+    return 0;
+}
+#endif
 
 /* The last entry called `name`, as a dict made of the text would have it; 0 if there is none. `n` is at least 1. */
 static inline int mq_find_entry(const uint8_t *text, int32_t size, const char *name, int32_t n, mq_entry *out) {
     const uint8_t *end = text + size;
     int32_t at = size - n - 2; /* the last place where an entry with a value can start */
 #ifdef MQ_SCAN_SSE2
-    const __m128i name_end = _mm_set1_epi8(MQ_NAME_END), value_end = _mm_set1_epi8(MQ_VALUE_END);
-    for (; at >= 16; at -= 16) { /* the sixteen places up to `at`: one byte before each, and the one behind the name */
-        const uint8_t *low = text + at - 15;
-        __m128i before = _mm_loadu_si128((const __m128i *)(low - 1));
-        __m128i behind = _mm_loadu_si128((const __m128i *)(low + n));
-        unsigned found = (unsigned)_mm_movemask_epi8(
-            _mm_and_si128(_mm_cmpeq_epi8(before, value_end), _mm_cmpeq_epi8(behind, name_end)));
-        while (found) {
-            int bit = 31 - __builtin_clz(found);
-            if (mq_entry_here(low + bit, end, name, n, out)) return 1;
-            found &= ~(1u << bit);
-        }
+    for (; at >= 16; at -= 16)
+        if (mq_find_among(text + at - 15, 0xFFFF, end, name, n, out)) return 1;
+    if (at > 0 && size >= n + 17) { /* the first sixteen, of which those above `at` were looked at */
+        if (mq_find_among(text + 1, (1u << at) - 1, end, name, n, out)) return 1;
+        at = 0;
     }
 #endif
     for (; at > 0; at--)

@@ -49,7 +49,7 @@ cdef str record_offset_id(const Record *r):
     return mq_text(text, 2 * (size + 8))
 
 
-cdef bint find(const Record *r, const char *name, int size, mq_entry *entry) noexcept nogil:
+cdef inline bint find(const Record *r, const char *name, int size, mq_entry *entry) noexcept nogil:
     return mq_find_entry(r.text, r.text_size, name, size, entry)
 
 
