@@ -31,6 +31,11 @@ FINAL = frozenset(
 says ConsumerBusy or ProducerBusy for a while, and a fresh token may be there the next time."""
 
 
+SOON = 1.0
+"""Seconds at most until the next try where a broker answers that the topic is on its way: seen on a real one, several
+such answers in a row would else keep a consumer away for a minute from a topic that is back."""
+
+
 class Opener(Protocol):
     """The producer or consumer that is attached."""
 
@@ -136,12 +141,13 @@ class Attachment:
                 if error.code in FINAL or (deadline is not None and not error.retriable):
                     raise
                 delay = self._backoff.next()
+                if error.code == ServerError.ServiceNotReady:
+                    delay = min(delay, SOON)
                 if deadline is not None and self._client.driver.now.mono + delay >= deadline:
                     raise
                 log.debug("%s: %s; again in %.1f s", self._name, error, delay)
             yield self._client.timers.sleep(delay)
         self.state = "attached"
-        self._backoff.reset()
         waiting, self._waiting = self._waiting, []
         for slot in waiting:
             slot.complete(None)
@@ -158,6 +164,7 @@ class Attachment:
         self.connection = connection
         self._dropped = False
         yield run_steps(self._opener.open_steps(connection, limit))
+        self._backoff.reset()  # even if it was closed meanwhile: that is a new trouble, not the old one again
         if self._dropped:
             raise DeadlineError(f"{self._name}: closed by the broker while it was opened")
 

@@ -99,6 +99,30 @@ def test_later_openings_go_on_for_ever(world: PulsarWorld, guest: Guest) -> None
     assert guest.opened == list(range(1, 23))
 
 
+def test_a_topic_on_its_way_is_asked_for_every_second(world: PulsarWorld, guest: Guest) -> None:
+    start(world, guest)
+    guest.errors = [BrokerError(ServerError.ServiceNotReady, "topic is fenced")] * 20
+    guest.lose()
+    world.world.advance(21)
+    assert guest.attachment.attached
+
+
+def test_a_success_undone_at_once_begins_a_new_wait(world: PulsarWorld, guest: Guest) -> None:
+    start(world, guest)
+    left = 30
+
+    def close_again(connection: Connection) -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            guest.attachment.on_closed_by_broker(connection, None)
+
+    guest.during = close_again
+    guest.lose()
+    world.world.advance(5)
+    assert (guest.attachment.attached, left) == (True, 0)
+
+
 def test_later_openings_wait_until_the_former_one_is_forgotten(world: PulsarWorld, guest: Guest) -> None:
     start(world, guest)
     passing = (ServerError.ConsumerBusy, ServerError.ProducerBusy, ServerError.AuthenticationError)
