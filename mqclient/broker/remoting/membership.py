@@ -5,6 +5,7 @@
 | 34 | HEART_BEAT | registers producers, consumers and their subscriptions |
 | 35 | UNREGISTER_CLIENT | removes this connection from its groups |
 | 38 | GET_CONSUMER_LIST_BY_GROUP | one id per connection: equal ids stand there twice |
+| 46 | CHECK_CLIENT_CONFIG | whether a subscription's filter can be served: tags can |
 | 203 | GET_CONSUMER_CONNECTION_LIST | who, from where, with which subscriptions |
 | 40 | NOTIFY_CONSUMER_IDS_CHANGED | pushed to all members of a clustering group when one came or went |
 """
@@ -30,6 +31,7 @@ def table(members: Members) -> Mapping[int, Handler]:
         Request.HEART_BEAT: members.heartbeat,
         Request.UNREGISTER_CLIENT: members.unregister,
         Request.GET_CONSUMER_LIST_BY_GROUP: members.ids,
+        Request.CHECK_CLIENT_CONFIG: members.check,
         Request.GET_CONSUMER_CONNECTION_LIST: members.connections,
     }
 
@@ -104,6 +106,14 @@ class Members:
         if group is None:
             raise Refused(Response.SYSTEM_ERROR, f"no consumer for this group, {ask.text('consumerGroup')}")
         return Reply(body=write_body({"consumerIdList": [member.client_id for member in group.members.values()]}))
+
+    def check(self, ask: Ask) -> Reply:
+        data = read_body(ask.body).get("subscriptionData") or {}
+        kind = data.get("expressionType") or "TAG"
+        if kind != "TAG":
+            remark = f"The broker does not support consumer to filter message by {kind}"
+            raise Refused(Response.SYSTEM_ERROR, remark)
+        return Reply()
 
     def connections(self, ask: Ask) -> Reply:
         name = ask.text("consumerGroup")

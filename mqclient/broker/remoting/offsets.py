@@ -7,6 +7,7 @@
 | 29 | SEARCH_OFFSET_BY_TIMESTAMP | first offset at or after a time (`UPPER`: last at or before) |
 | 30 | GET_MAX_OFFSET | the next offset to be written |
 | 31 | GET_MIN_OFFSET | the oldest offset |
+| 32 | GET_EARLIEST_MSG_STORETIME | when the oldest message was stored, -1 if there is none |
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def table(offsets: Offsets) -> Mapping[int, Handler]:
         Request.SEARCH_OFFSET_BY_TIMESTAMP: offsets.search,
         Request.GET_MAX_OFFSET: offsets.max,
         Request.GET_MIN_OFFSET: offsets.min,
+        Request.GET_EARLIEST_MSG_STORETIME: offsets.earliest,
     }
 
 
@@ -74,6 +76,11 @@ class Offsets:
     def min(self, ask: Ask) -> Reply:
         queue = self._queue(ask)
         return Reply(fields={"offset": str(queue.log.first if queue else 0)})
+
+    def earliest(self, ask: Ask) -> Reply:
+        queue = self._queue(ask)
+        when = queue.log.time(queue.log.first) if queue is not None and len(queue.log) else -1
+        return Reply(fields={"timestamp": str(when)})
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """What a pull brought along."""

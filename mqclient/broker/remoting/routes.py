@@ -2,6 +2,9 @@
 
 | code | request | answered |
 |---|---|---|
+| 100, 101, 102 | PUT, GET, DELETE_KV_CONFIG | a value by namespace and key |
+| 219 | GET_KVLIST_BY_NAMESPACE | all of a namespace |
+| 216 | DELETE_TOPIC_IN_NAMESRV | nothing to forget: the brokers say what there is |
 | 105 | GET_ROUTEINFO_BY_TOPIC | the brokers that have the topic, with their queues |
 | 106 | GET_BROKER_CLUSTER_INFO | all brokers |
 | 206 | GET_ALL_TOPIC_LIST_FROM_NAMESERVER | all topics |
@@ -24,6 +27,11 @@ STANDARD_JSON = 401
 def table(cluster: Cluster) -> Mapping[int, Handler]:
     routes = Routes(cluster)
     return {
+        Request.PUT_KV_CONFIG: routes.put,
+        Request.GET_KV_CONFIG: routes.get,
+        Request.DELETE_KV_CONFIG: routes.delete,
+        Request.GET_KVLIST_BY_NAMESPACE: routes.all,
+        Request.DELETE_TOPIC_IN_NAMESRV: lambda ask: Reply(),
         Request.GET_ROUTEINFO_BY_TOPIC: routes.route,
         Request.GET_BROKER_CLUSTER_INFO: routes.cluster_info,
         Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: routes.topics,
@@ -35,6 +43,30 @@ class Routes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._values: dict[str, dict[str, str]] = {}
+
+    def put(self, ask: Ask) -> Reply:
+        self._values.setdefault(ask.text("namespace"), {})[ask.text("key")] = ask.text("value")
+        return Reply()
+
+    def get(self, ask: Ask) -> Reply:
+        namespace, key = ask.text("namespace"), ask.text("key")
+        value = self._values.get(namespace, {}).get(key)
+        if value is None:
+            remark = f"No config item, Namespace: {namespace} Key: {key}"
+            raise Refused(Response.QUERY_NOT_FOUND, remark)
+        return Reply(fields={"value": value})
+
+    def delete(self, ask: Ask) -> Reply:
+        self._values.get(ask.text("namespace"), {}).pop(ask.text("key"), None)
+        return Reply()
+
+    def all(self, ask: Ask) -> Reply:
+        values = self._values.get(ask.text("namespace"))
+        if values is None:
+            remark = f"No config item, Namespace: {ask.text('namespace')}"
+            raise Refused(Response.QUERY_NOT_FOUND, remark)
+        return Reply(body=write_body({"table": values}))
 
     def route(self, ask: Ask) -> Reply:
         name = ask.text("topic")

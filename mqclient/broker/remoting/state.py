@@ -215,14 +215,19 @@ class Broker:
         self._wake(queue)
         return Stored(incoming.queue_id, offset, physical)
 
-    def find(self, physical: int) -> Any:
-        """The message at this place of the commit log, decoded; None if there is none."""
+    def record(self, physical: int) -> memoryview | None:
+        """What is stored at this place of the commit log, if a message begins there."""
         for topic in self.topics.values():
             for queue in topic.queues.values():
                 offset = queue.find(physical)
                 if offset >= 0:
-                    return self.house.impl.remoting.decode_messages(queue.log.record(offset))[0]
+                    return queue.log.record(offset)
         return None
+
+    def find(self, physical: int) -> Any:
+        """The message at this place of the commit log, decoded; None if there is none."""
+        record = self.record(physical)
+        return None if record is None else self.house.impl.remoting.decode_messages(record)[0]
 
     def tag_code(self, properties: bytes) -> int:
         """What filters compare: the Java hash of the tag."""

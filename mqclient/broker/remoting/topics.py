@@ -3,6 +3,9 @@
 | code | request | answered |
 |---|---|---|
 | 17 | UPDATE_AND_CREATE_TOPIC | makes or changes a topic |
+| 33 | VIEW_MESSAGE_BY_ID | the message at a place of the commit log |
+| 200 | UPDATE_AND_CREATE_SUBSCRIPTIONGROUP | makes or changes a group |
+| 215 | DELETE_TOPIC_IN_BROKER | forgets a topic and its messages |
 | 25 | UPDATE_BROKER_CONFIG | changes options, in force at once |
 | 26 | GET_BROKER_CONFIG | all options as properties text |
 """
@@ -13,8 +16,9 @@ import re
 from collections.abc import Mapping
 
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import SYSTEM_TOPICS, Broker, Topic
+from mqclient.broker.remoting.state import SYSTEM_TOPICS, Broker, Group, Topic
 from mqclient.rocketmq.codes import Request, Response
+from mqclient.rocketmq.remoting.bodies import read_body
 
 NAME = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 BLACK_LIST = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
@@ -24,6 +28,9 @@ def table(broker: Broker) -> Mapping[int, Handler]:
     topics = Topics(broker)
     return {
         Request.UPDATE_AND_CREATE_TOPIC: topics.create,
+        Request.VIEW_MESSAGE_BY_ID: topics.view,
+        Request.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: topics.create_group,
+        Request.DELETE_TOPIC_IN_BROKER: topics.delete,
         Request.UPDATE_BROKER_CONFIG: topics.update_config,
         Request.GET_BROKER_CONFIG: topics.config,
     }
@@ -60,6 +67,31 @@ class Topics:
         topic.filter_type = ask.text("topicFilterType", "SINGLE_TAG")
         topic.sys_flag = ask.number("topicSysFlag", 0)
         topic.order = ask.flag("order")
+        return Reply()
+
+    def delete(self, ask: Ask) -> Reply:
+        name = ask.text("topic")
+        if not name.strip() or name in SYSTEM_TOPICS:
+            raise Refused(Response.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+        self._broker.topics.pop(name, None)
+        return Reply()
+
+    def view(self, ask: Ask) -> Reply:
+        record = self._broker.record(ask.number("offset"))
+        if record is None:
+            remark = f"can not find message by the offset, {ask.number('offset')}"
+            raise Refused(Response.SYSTEM_ERROR, remark)
+        return Reply(body=bytes(record))
+
+    def create_group(self, ask: Ask) -> Reply:
+        config = read_body(ask.body)
+        name = str(config["groupName"])
+        group = self._broker.groups.setdefault(name, Group(name))
+        group.consume_enable = bool(config.get("consumeEnable", True))
+        group.broadcast_enable = bool(config.get("consumeBroadcastEnable", True))
+        group.notify_changes = bool(config.get("notifyConsumerIdsChangedEnable", True))
+        group.retry_queues = int(config.get("retryQueueNums", 1))
+        group.retry_max = int(config.get("retryMaxTimes", 16))
         return Reply()
 
     def update_config(self, ask: Ask) -> Reply:

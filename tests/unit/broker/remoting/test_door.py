@@ -45,5 +45,34 @@ def test_settings_are_broker_options(codec: Any) -> None:
 
 def test_the_table_holds_what_the_stories_need(codec: Any) -> None:
     table = make(house(codec)).services[0]._table()
-    wanted = {10, 11, 14, 15, 17, 25, 26, 29, 30, 31, 34, 35, 36, 38, 41, 42, 203, 222, 223, 307, 310, 320, 361}
+    wanted = {
+        10,
+        11,
+        14,
+        15,
+        17,
+        25,
+        26,
+        29,
+        30,
+        31,
+        32,
+        33,
+        34,
+        35,
+        36,
+        38,
+        41,
+        42,
+        46,
+        200,
+        203,
+        215,
+        222,
+        223,
+        307,
+        310,
+        320,
+        361,
+    }
     assert {Request(code) for code in wanted} == set(table)

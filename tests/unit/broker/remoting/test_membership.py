@@ -115,3 +115,11 @@ def test_silent_members_are_closed_without_a_notice(connect: Connect, broker: Em
     with pytest.raises((EOFError, ConnectionError)):
         silent.pushed(NOTICE)
     assert ids(awake, "sleepers") == ["awake@1"]
+
+
+def test_filters_that_can_and_cannot_be_served(raw: Raw) -> None:
+    codes = [
+        raw.ask(Request.CHECK_CLIENT_CONFIG, write_body({"subscriptionData": {"expressionType": kind}})).code
+        for kind in ("TAG", "SQL92")
+    ]
+    assert codes == [0, 1]

@@ -69,3 +69,12 @@ def test_ends_and_times(raw: Raw, broker: EmbeddedBroker) -> None:
     codes = (Request.GET_MAX_OFFSET, Request.GET_MIN_OFFSET)
     assert [raw.ask(code, **nothing).field("offset") for code in codes] == ["0", "0"]
     assert raw.ask(Request.SEARCH_OFFSET_BY_TIMESTAMP, **nothing, timestamp=5).field("offset") == "0"
+
+
+def test_the_time_of_the_oldest_message(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("oldest", 1)
+    queue: dict[str, Any] = {"topic": "oldest", "queueId": 0}
+    assert raw.ask(Request.GET_EARLIEST_MSG_STORETIME, **queue).field("timestamp") == "-1"
+    before = broker.house.clock.wall_ms()
+    raw.send("oldest", b"x")
+    assert 0 <= int(raw.ask(Request.GET_EARLIEST_MSG_STORETIME, **queue).field("timestamp")) - before < 5000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mqclient.broker import EmbeddedBroker
 from mqclient.rocketmq.codes import Request
 from tests.unit.broker.remoting.raw import Raw, body_of
@@ -47,3 +49,15 @@ def test_the_cluster_and_its_topics(raw: Raw, names: Raw) -> None:
     assert info["clusterAddrTable"] == {"DefaultCluster": ["broker-a", "broker-b"]}
     assert set(info["brokerAddrTable"]) == {"broker-a", "broker-b"}
     assert "listed" in body_of(names.ask(Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))["topicList"]
+
+
+def test_values_by_namespace_and_key(names: Raw) -> None:
+    key: dict[str, Any] = {"namespace": "ORDER_TOPIC_CONFIG", "key": "orders"}
+    assert names.ask(Request.GET_KV_CONFIG, **key).code == 22
+    assert names.ask(Request.GET_KVLIST_BY_NAMESPACE, namespace="ORDER_TOPIC_CONFIG").code == 22
+    assert names.ask(Request.PUT_KV_CONFIG, **key, value="broker-a:4").code == 0
+    assert names.ask(Request.GET_KV_CONFIG, **key).field("value") == "broker-a:4"
+    listed = names.ask(Request.GET_KVLIST_BY_NAMESPACE, namespace="ORDER_TOPIC_CONFIG")
+    assert body_of(listed) == {"table": {"orders": "broker-a:4"}}
+    assert names.ask(Request.DELETE_KV_CONFIG, **key).code == 0
+    assert names.ask(Request.GET_KV_CONFIG, **key).code == 22

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.remoting.bodies import write_body
 from tests.unit.broker.remoting.raw import Raw, body_of
 
 
@@ -34,3 +35,27 @@ def test_options_are_in_force_at_once_and_shown(raw: Raw) -> None:
 
 def test_some_options_are_not_to_be_touched(raw: Raw) -> None:
     assert raw.ask(Request.UPDATE_BROKER_CONFIG, b"rocketmqHome=/\n").code == 16
+
+
+def test_a_message_is_seen_at_its_place(raw: Raw) -> None:
+    raw.create_topic("seen", 1)
+    offset_id = raw.send("seen", b"look").field("msgId")
+    place = raw.codec.parse_offset_id(offset_id)[2]
+    (message,) = raw.codec.decode_messages(raw.ask(Request.VIEW_MESSAGE_BY_ID, offset=place).body)
+    assert (message.body, message.offset_id) == (b"look", offset_id)
+    assert raw.ask(Request.VIEW_MESSAGE_BY_ID, offset=place + 1).code == 1
+
+
+def test_a_deleted_topic_is_gone(raw: Raw, names: Raw) -> None:
+    raw.create_topic("gone")
+    assert raw.ask(Request.DELETE_TOPIC_IN_BROKER, topic="gone").code == 0
+    assert names.ask(Request.DELETE_TOPIC_IN_NAMESRV, topic="gone").code == 0
+    assert names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="gone").code == 17
+    assert raw.ask(Request.DELETE_TOPIC_IN_BROKER, topic="TBW102").code == 29
+
+
+def test_a_group_is_made_with_its_limits(raw: Raw) -> None:
+    body = write_body({"groupName": "strict", "retryMaxTimes": 2, "consumeEnable": False})
+    assert raw.ask(Request.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body).code == 0
+    raw.create_topic("strictly")
+    assert raw.pull("strict", "strictly", 0).code == 16
