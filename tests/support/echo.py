@@ -189,10 +189,14 @@ class EchoServer:
         elif word == b"garbage":
             sock.sendall(b"\xff" * 8)
         elif word == b"late":
-            timer = threading.Timer(float(argument), sock.sendall, (frame(request_id, body),))
+            timer = threading.Timer(float(argument), self._late, (sock, frame(request_id, body)))
             timer.daemon = True
             timer.start()
         else:
             sock.sendall(frame(request_id, body))
             if word == b"push":
                 sock.sendall(b"".join(frame(0, b"%d" % index) for index in range(int(argument))))
+
+    def _late(self, sock: socket.socket, data: bytes) -> None:
+        with suppress(OSError):  # the connection may have ended
+            sock.sendall(data)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqclient.config import TLS
 from mqclient.core.driver import Address
 from mqclient.errors import LinkError
 from mqclient.io.threads import ThreadsDriver
+from mqclient.io.tls import encrypted
+from tests.support.certificates import make
 from tests.support.echo import EchoEngine, EchoServer
 
 NOWHERE = "192.0.2.1"  # reserved for documentation: nobody answers, or the system says so at once
@@ -139,3 +144,41 @@ def test_closing_while_connecting_leaves_no_socket() -> None:
     start = time.monotonic()
     driver.close()
     assert time.monotonic() - start < 2
+
+
+def test_the_handshake_is_part_of_it(tmp_path: Path) -> None:
+    certificates = make(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    tls = encrypted(TLS(trust=certificates.authority))
+    with EchoServer(tls=context) as server:
+        assert ask(server.address._replace(tls=tls), b"L" * 100_000) == b"L" * 100_000
+    untrusted = encrypted(TLS())
+    with EchoServer(tls=context) as server, pytest.raises(LinkError, match="CERTIFICATE_VERIFY_FAILED"):
+        ask(server.address._replace(tls=untrusted))
+
+
+def test_a_handshake_that_is_not_answered_ends_at_the_deadline() -> None:
+    driver = ThreadsDriver("test")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = Address("127.0.0.1", silent.getsockname()[1], tls=encrypted(TLS()))
+        engine = EchoEngine(driver, address)
+        with driver.enter() as now:
+            engine.link.close()
+            engine.link.connect(now.mono + 0.2)
+        with pytest.raises(LinkError, match="no connection in time"):
+            driver.wait(engine.submit(b"x", 20), driver.deadline(20))
+    driver.close()
+
+
+def test_a_name_without_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", candidates())
+    with pytest.raises(LinkError, match="has no address"):
+        ask(Address("somewhere", 1))
+
+
+def test_an_address_that_cannot_be_reached_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The system refuses at once, without a connection that is in progress.
+    monkeypatch.setattr(socket, "getaddrinfo", candidates(("255.255.255.255", 1)))
+    with pytest.raises(LinkError, match="could not connect"):
+        ask(Address("somewhere", 1))

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import errno
+import select
 import socket
+import ssl
+import struct
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +19,7 @@ from mqclient.core.link import Link
 from mqclient.core.timers import Timers
 from mqclient.io.connection import Connection
 from mqclient.io.poller import READ, WRITE
+from tests.support.certificates import make
 from tests.support.echo import EchoReader, frame
 from tests.support.fake_driver import World
 
@@ -119,3 +125,76 @@ def test_half_closing_is_told_and_limits_the_wait(ends: Ends) -> None:
     ends.connection.half_close(until=5.0)
     assert ends.peer.recv(10) == b""
     assert [ends.connection.expired(now) for now in (4.9, 5.0)] == [False, True]
+
+
+def test_a_reset_is_kept_with_its_number() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours = socket.create_connection(listener.getsockname())
+        theirs, _ = listener.accept()
+        ends = Ends()
+        ends.connection.close()
+        ours.setblocking(False)
+        ends.connection.opened(ours, "peer")
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+        select.select([ours], [], [], 5)
+        assert ends.connection.receive() == ([], -errno.ECONNRESET)
+        causes = [ends.connection.broken]
+        ends.connection.broken = None
+        ends.connection.half_close(1.0)
+        causes.append(ends.connection.broken)
+        assert [type(cause) for cause in causes] == [ConnectionResetError, OSError]
+        ends.connection.close()
+
+
+def encrypted_ends(folder: Path) -> tuple[Ends, ssl.SSLSocket]:
+    certificates = make(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    here = ssl.create_default_context(cafile=certificates.authority)
+    ours, theirs = socket.socketpair()
+    served: list[ssl.SSLSocket] = []
+    thread = threading.Thread(target=lambda: served.append(context.wrap_socket(theirs, server_side=True)))
+    thread.start()
+    secure = here.wrap_socket(ours, server_hostname="localhost")
+    thread.join(10)
+    secure.setblocking(False)
+    ends = Ends()
+    ends.connection.close()
+    ends.connection.opened(secure, "peer")
+    return ends, served[0]
+
+
+def test_all_that_tls_holds_is_read_at_once_and_the_end_is_told_after_it(tmp_path: Path) -> None:
+    # The poller sees the socket, not what OpenSSL has decrypted already.
+    ends, peer = encrypted_ends(tmp_path)
+    bodies = [b"%d" % number * 4_000 for number in range(10)]
+    peer.sendall(b"".join(frame(number, body) for number, body in enumerate(bodies)))
+    frames: list[Any] = []
+    while len(frames) < 10:
+        got, count = ends.connection.receive()
+        frames += got
+        assert count > 0 or count == -errno.EAGAIN
+    assert [body for _, body in frames] == bodies
+    assert ends.connection.receive() == ([], -errno.EAGAIN)
+    peer.sendall(frame(1, b"last"))
+    peer.close()
+    assert ends.connection.receive()[0] == [(1, b"last")]
+    assert ends.connection.receive() == ([], 0)
+    ends.connection.close()
+
+
+def test_a_tls_write_that_blocks_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
+    ends, peer = encrypted_ends(tmp_path)
+    parts: list[Any] = [b"%07d" % number * 1_000 for number in range(500)]
+    whole = b"".join(parts)
+    ends.link.outbox = parts
+    received = bytearray()
+    ends.connection.put_back(ends.connection.write(ends.connection.swap()))
+    assert ends.link.outbox, "the socket is full"
+    while len(received) < len(whole):
+        received += peer.recv(1 << 20)
+        ends.connection.put_back(ends.connection.write(ends.connection.swap()))
+    assert received == whole
+    peer.close()
+    ends.connection.close()

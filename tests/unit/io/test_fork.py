@@ -8,9 +8,11 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 
+from mqclient.io import fork
 from tests.support.calls import LONG
 from tests.support.echo import EchoServer
 
@@ -249,3 +251,40 @@ asyncio.run(main())
     code, out, err = run_script(script, server.port)
     assert code == 0, out + err
     assert b"child" not in server.received
+
+
+class Told:
+    """A driver that notes what it is told, and fails if asked to."""
+
+    def __init__(self, log: list[str], name: str, fails: bool) -> None:
+        self._log = log
+        self._name = name
+        self._fails = fails
+
+    def after_fork(self) -> None:
+        self._log.append(f"{self._name} forked")
+        if self._fails:
+            raise ValueError("a bug after the fork")
+
+    def close(self) -> None:
+        self._log.append(f"{self._name} closed")
+
+
+def test_every_driver_is_told_of_forks_and_of_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fork, "_drivers", WeakSet())
+    log: list[str] = []
+    drivers = [Told(log, name, fails=name == "a") for name in "abc"]
+    for driver in drivers:
+        fork.watch(driver)
+    fork.forget(drivers[2])
+    fork._in_child()
+    fork._at_exit()
+    assert sorted(log) == ["a closed", "a forked", "b closed", "b forked"]
+    assert "a bug after the fork" in caplog.text
+    del driver
+    drivers.clear()
+    log.clear()
+    fork._in_child()
+    assert "b forked" not in log, "nobody is kept alive by being watched"

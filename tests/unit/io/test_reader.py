@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from mqclient.config import TLS
 from mqclient.core.driver import Address
 from mqclient.core.link import Link
 from mqclient.core.slot import Slot, Wake
 from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError
+from mqclient.io.poller import EpollPoller
 from mqclient.io.threads import ThreadsDriver
+from mqclient.io.tls import encrypted
 from tests.support.calls import LONG, ask, in_threads
 from tests.support.echo import EchoEngine, EchoServer
 from tests.support.leaks import assert_quiet
@@ -226,3 +229,121 @@ def test_a_thousand_clients_leave_no_descriptor_open(server: EchoServer) -> None
         time.sleep(0.01)
     assert accepted == 100
     assert ours() <= before + 3
+
+
+# ---- the thread itself
+
+
+def test_what_a_full_socket_did_not_take_is_written_later(server: EchoServer, driver: ThreadsDriver) -> None:
+    with CuttingProxy(("127.0.0.1", server.port)) as proxy:
+        engine = EchoEngine(driver, proxy.address)
+        ask(engine, b"x")
+        proxy.stall()
+        slots = [engine.submit(bytes([number]) * 6_000_000, LONG) for number in range(3)]
+        end = time.monotonic() + LONG
+        while not engine.link.handle.blocked and time.monotonic() < end:
+            time.sleep(0.001)
+        assert engine.link.outbox
+        proxy.flow()
+        assert [len(driver.wait(slot, driver.deadline(LONG))) for slot in slots] == [6_000_000] * 3
+        engine.close()
+
+
+def test_a_link_left_to_callers_is_listened_to_again(engine: EchoEngine) -> None:
+    connection = engine.link.handle
+    end = time.monotonic() + LONG
+    while not (connection and connection.parked) and time.monotonic() < end:
+        ask(engine, b"x")
+        connection = engine.link.handle
+    while connection.parked and time.monotonic() < end:
+        time.sleep(0.001)
+    assert not connection.borrowed
+
+
+class Copy:
+    """What a child has of the parent's: closed or abandoned, once the poller is out of reach."""
+
+    def __init__(self, poller: Any) -> None:
+        self._poller = poller
+        self.closed = 0
+
+    def close(self) -> None:
+        with pytest.raises(ValueError, match="closed"):
+            self._poller.wait(0)
+        self.closed += 1
+
+    abandon = close
+
+
+def test_a_child_closes_its_copies_after_the_poller_which_is_the_parents_too() -> None:
+    driver = ThreadsDriver("test")
+    with driver.enter() as now:
+        driver.arm(now.mono + 1_000)
+    reader = driver._reader
+    assert reader is not None
+    driver.close()
+    reader._poller = EpollPoller()
+    connection, dial = Copy(reader._poller), Copy(reader._poller)
+    reader._connections[-1] = connection  # type: ignore[assignment]
+    reader._dials[connection] = dial  # type: ignore[index, assignment]
+    reader.after_fork()
+    assert (connection.closed, dial.closed) == (1, 1)
+
+
+def test_a_bug_of_ours_is_told_and_does_not_end_it(
+    engine: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask(engine, b"x")
+    reader = driver._reader
+    assert reader is not None
+
+    def bug(_: object) -> None:
+        monkeypatch.undo()
+        raise ValueError("a bug of ours")
+
+    monkeypatch.setattr(reader, "_tend", bug)
+    reader.hand(engine.link.handle)
+    end = time.monotonic() + LONG
+    while "a bug of ours" not in caplog.text and time.monotonic() < end:
+        time.sleep(0.001)
+    assert ask(engine, b"after") == b"after"
+
+
+def test_closing_the_driver_ends_what_the_engine_left_open(server: EchoServer) -> None:
+    driver = ThreadsDriver("test")
+    engine = EchoEngine(driver, server.address)
+    ask(engine, b"x")
+    engine.submit(b"last words", LONG)
+    driver.close()
+    assert engine.link.handle is None
+    end = time.monotonic() + LONG
+    while len(server.received) < 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    assert server.received == [b"x", b"last words"]
+
+
+def test_closing_the_driver_gives_up_connections_being_made() -> None:
+    driver = ThreadsDriver("test")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = Address("127.0.0.1", silent.getsockname()[1], tls=encrypted(TLS()))
+        EchoEngine(driver, address)
+        accepted, _ = silent.accept()
+        driver.close()
+        accepted.settimeout(LONG)
+        while accepted.recv(4096):  # the beginning of a handshake, then the end
+            continue
+        accepted.close()
+
+
+def test_a_peer_that_does_not_close_is_waited_for_a_moment_only() -> None:
+    driver = ThreadsDriver("test")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        engine = EchoEngine(driver, Address("127.0.0.1", listener.getsockname()[1]))
+        stubborn, _ = listener.accept()
+        engine.submit(b"x", LONG)
+        assert stubborn.recv(100)
+        start = time.monotonic()
+        engine.close()
+        driver.close()
+        assert time.monotonic() - start < 3
+        stubborn.close()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from mqclient.core.slot import Slot, Wake
-from mqclient.errors import DeadlineError
+from mqclient.errors import ClosedError, DeadlineError, LinkError
 from mqclient.io import connection as connection_module
+from mqclient.io import threads as threads_module
 from mqclient.io.threads import ThreadsDriver
 from tests.support.calls import LONG, ask, in_threads
 from tests.support.echo import EchoEngine, EchoServer
@@ -316,3 +318,181 @@ def test_user_code_may_send_and_wait(engine: EchoEngine, driver: ThreadsDriver) 
     ask(engine, b"push 1")
     assert done.wait(LONG)
     assert got == [b"from 0"]
+
+
+# ---- Ctrl-C at given moments (at any moment: test_fork.py)
+
+
+def works(driver: ThreadsDriver, engine: EchoEngine) -> bool:
+    """This thread and others get through, at the latest over a new connection."""
+    end = time.monotonic() + LONG
+    while time.monotonic() < end:
+        try:
+            return in_threads(lambda: ask(engine, b"after")) == [b"after"] and ask(engine, b"here") == b"here"
+        except LinkError:
+            time.sleep(0.001)
+    return False
+
+
+def once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+    """The next call of this by the main thread is interrupted."""
+    real = getattr(owner, name)
+
+    def interrupted(*arguments: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return real(*arguments)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+@pytest.fixture
+def again(server: EchoServer, driver: ThreadsDriver) -> Iterator[EchoEngine]:
+    """An engine that connects anew."""
+    it = EchoEngine(driver, server.address, reconnect=True)
+    ask(it, b"x")
+    yield it
+    it.close()
+
+
+def test_while_entering(again: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    once(monkeypatch, threads_module, "monotonic")
+    with pytest.raises(KeyboardInterrupt):
+        again.submit(b"x")
+    assert works(driver, again)
+
+
+def test_inside_between_a_change_and_telling_of_it(
+    again: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Sequence: the link appends to its outbox, the signal comes, the driver was not told: nobody would ever write.
+    once(monkeypatch, driver, "wants_write")
+    with pytest.raises(KeyboardInterrupt):
+        again.submit(b"interrupted")
+    assert works(driver, again)
+    assert again.lost == []
+
+
+def test_while_writing(again: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    # How much went out is not known: the connection is given up, the request says so, the next one goes through.
+    once(monkeypatch, again.link.handle, "write")
+    with pytest.raises(KeyboardInterrupt):
+        again.submit(b"interrupted")
+    assert works(driver, again)
+    assert again.lost
+
+
+def test_while_reading_what_is_for_others(
+    again: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Sequence: a caller has read frames for itself and others, the signal comes before they are handed on.
+    others = [again.submit(b"silent", LONG) for _ in range(3)]
+    once(monkeypatch, again, "on_frames")
+
+    def until_interrupted() -> None:
+        while True:
+            with suppress(LinkError):
+                ask(again, b"x")
+
+    with pytest.raises(KeyboardInterrupt):
+        until_interrupted()
+    for slot in others:
+        with pytest.raises(LinkError):
+            driver.wait(slot, driver.deadline(LONG))
+    assert works(driver, again)
+
+
+def test_while_delivering(driver: ThreadsDriver) -> None:
+    # The delivery that was cut short is made again, and those behind it are made.
+    told: list[str] = []
+    signals = [KeyboardInterrupt()]
+
+    def interrupted(_: Any) -> None:
+        told.append("first")
+        if signals:
+            raise signals.pop()
+
+    def leave() -> None:
+        with driver.enter():
+            driver.deliver(interrupted, None)
+            driver.deliver(told.append, "second")
+
+    with pytest.raises(KeyboardInterrupt):
+        leave()
+    assert told == ["first", "first", "second"]
+
+
+def test_before_anything_was_written_or_delivered(
+    again: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def leave() -> None:
+        with driver.enter():
+            again.link.write(b"")
+            driver.deliver(told.append, "delivered")
+            driver.end_of_turn(interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        leave()
+    assert told == ["delivered"]
+    assert works(driver, again)
+
+
+# ---- closing and forking, as the driver sees it
+
+
+def test_a_closed_driver_refuses(server: EchoServer) -> None:
+    driver = ThreadsDriver("test")
+    engine = EchoEngine(driver, server.address)
+    ask(engine, b"x")
+    waits: list[Slot[Any]] = [Wake(), Wake()]
+
+    def wait(slot: Slot[Any]) -> str:
+        with pytest.raises(ClosedError) as caught:
+            driver.wait(slot)
+        return str(caught.value)
+
+    def close() -> str:
+        end = time.monotonic() + LONG
+        while len(driver._waiting) < 2 and time.monotonic() < end:
+            time.sleep(0.001)
+        driver.close()
+        return "closed"
+
+    assert in_threads(lambda: wait(waits[0]), lambda: wait(waits[1]), close) == [
+        "the client was closed during the call",
+        "the client was closed during the call",
+        "closed",
+    ]
+    assert wait(Wake()) == "the client is closed"
+    with pytest.raises(ClosedError), driver.enter() as now:
+        engine.link.connect(now.mono + 1)
+
+
+def test_after_a_fork_nothing_of_before_is_used(server: EchoServer) -> None:
+    # In this very process: the "parent" is the reader thread, which goes on with what it has.
+    driver = ThreadsDriver("test")
+    engine = EchoEngine(driver, server.address)
+    ask(engine, b"x")
+    parent = driver._reader
+    assert parent is not None
+    locks = driver._lock, driver._users, driver._desk
+    parent.stop()
+    driver.after_fork()
+    assert engine.forked == 1
+    assert all(now is not then for now, then in zip((driver._lock, driver._users, driver._desk), locks, strict=True))
+    assert ask(engine, b"child") == b"child"
+    driver.close()
+
+
+def test_closing_a_link_that_never_connected(driver: ThreadsDriver, server: EchoServer) -> None:
+    engine = EchoEngine(driver, server.address)
+    engine.close()
+    with driver.enter():
+        driver.disconnect(engine.link)
+    assert engine.lost == []
