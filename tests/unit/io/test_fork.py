@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -283,8 +284,14 @@ def test_every_driver_is_told_of_forks_and_of_the_end(
     fork._at_exit()
     assert sorted(log) == ["a closed", "a forked", "b closed", "b forked"]
     assert "a bug after the fork" in caplog.text
+
+
+def test_nobody_is_kept_alive_by_being_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork, "_drivers", WeakSet())
+    log: list[str] = []
+    driver = Told(log, "a", fails=False)
+    fork.watch(driver)
     del driver
-    drivers.clear()
-    log.clear()
+    gc.collect()
     fork._in_child()
-    assert "b forked" not in log, "nobody is kept alive by being watched"
+    assert log == []
