@@ -49,7 +49,7 @@ soak: $(VENV)/.dev $(VENV)/.built
 	@$(PY) -m pytest --scale=soak --timeout=0 tests
 
 bench: $(VENV)/.dev $(VENV)/.built
-	@$(PY) benchmarks/run.py
+	@$(PY) -m benchmarks.run
 
 sanitize: $(VENV)/.dev
 	@.ci/sanitize
