@@ -1,13 +1,20 @@
 """RocketMQ and Pulsar for PySpark: `mqclient.spark.register(spark)`, then formats "mq-rocketmq" and "mq-pulsar".
 
 spark.read.format("mq-rocketmq").option("nameServer", "127.0.0.1:9876").option("topic", "orders").load()
+frame.write.format("mq-pulsar").options(serviceUrl="pulsar://127.0.0.1:6650", topic="out").mode("append").save()
+stream.writeStream.foreachBatch(mqclient.spark.rocketmq_writer(nameServer="127.0.0.1:9876", topic="out")).start()
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["register"]
+from mqclient.spark.writers import send_partition
+
+if TYPE_CHECKING:
+    from mqclient.spark.writers import BatchWriter
+
+__all__ = ["pulsar_writer", "register", "rocketmq_writer", "send_partition"]
 
 
 def register(spark: Any) -> None:
@@ -16,3 +23,21 @@ def register(spark: Any) -> None:
 
     for format in (RocketmqFormat, PulsarFormat):
         spark.dataSource.register(format)
+
+
+def rocketmq_writer(name_server: str | None = None, **options: Any) -> BatchWriter:
+    """For `foreachBatch`: a callable (frame, batch id) that sends to RocketMQ; options as of the sink "mq-rocketmq"."""
+    return _writer("mq-rocketmq", {"nameServer": name_server, **options})
+
+
+def pulsar_writer(service_url: str | None = None, **options: Any) -> BatchWriter:
+    """For `foreachBatch`: a callable (frame, batch id) that sends to Pulsar; options as of the sink "mq-pulsar"."""
+    return _writer("mq-pulsar", {"serviceUrl": service_url, **options})
+
+
+def _writer(format: str, options: dict[str, Any]) -> BatchWriter:
+    from mqclient.spark.writers import BatchWriter
+
+    # Python's spelling is Spark's but for the case of its words: name_server is nameServer.
+    given = {name.replace("_", ""): str(value) for name, value in options.items() if value is not None}
+    return BatchWriter(format, given)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
+from uuid import uuid4
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql import datasource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqclient.errors import ConfigError
 from mqclient.spark import pulsar_source, rocketmq_source
-from mqclient.spark.options import ReadOptions, read_options
-from mqclient.spark.schema import check_fields, ddl
+from mqclient.spark.options import ReadOptions, WriteOptions, read_options, write_options
+from mqclient.spark.schema import check_fields, check_sink, ddl
+from mqclient.spark.writers import SINKS, task
 
+ARROW_STREAM: Any = getattr(datasource, "DataSourceStreamArrowWriter", None)
+"""Not there in PySpark 4.0."""
+log = logging.getLogger("mqclient.spark")
 SYSTEMS: Mapping[str, Any] = {module.FORMAT: module for module in (rocketmq_source, pulsar_source)}
 
 
@@ -38,6 +52,40 @@ class Reader(DataSourceReader):
         return record_batches(self._format, self._options, partition, self._schema)
 
 
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    rows: int
+
+
+class Sending:
+    """What batch and stream writers do alike. `write` returns when every row is acknowledged."""
+
+    def __init__(self, format: str, options: WriteOptions) -> None:
+        self._format = format
+        self._options = options
+        self._query = uuid4().hex[:12]
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        return Written(task(self._format, self._options, iterator, self._query, "0"))
+
+    def _told(self, messages: list[Any], outcome: str) -> None:
+        written = sum(message.rows for message in messages if message is not None)
+        log.info("%s: %d rows %s", self._format, written, outcome)
+
+
+class Writer(Sending, DataSourceArrowWriter):
+    """A batch write."""
+
+    def commit(self, messages: list[Any]) -> None:
+        self._told(messages, "written")
+
+    def abort(self, messages: list[Any]) -> None:
+        """What brokers have stays there: at least once."""
+        self._told(messages, "written by tasks of a job that failed")
+
+
 class Format(DataSource):
     """What both formats do alike; subclasses say which system they are of."""
 
@@ -52,6 +100,26 @@ class Format(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         return Reader(self.format, self._checked(schema), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+        return Writer(self.format, self._checked_sink(schema, overwrite))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        if ARROW_STREAM is None:
+            raise ConfigError(
+                f"{self.format} as the sink of a stream needs PySpark 4.1. With 4.0: "
+                ".foreachBatch(mqclient.spark.rocketmq_writer(…)) or pulsar_writer(…)."
+            )
+        return StreamWriter(self.format, self._checked_sink(schema, overwrite))
+
+    def _checked_sink(self, schema: Any, overwrite: bool) -> WriteOptions:
+        if overwrite:
+            raise ConfigError(f'{self.format} only appends: .mode("append"), or .outputMode("append") or "update".')
+        sink = SINKS[self.format]
+        options = write_options(self.options, sink.OPTIONS, self.format)
+        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        check_sink(fields, sink.COLUMNS, options.topic, self.format)
+        return options
 
     def _read_options(self) -> ReadOptions:
         return read_options(self.options, SYSTEMS[self.format].OPTIONS, self.format)
@@ -85,3 +153,15 @@ def record_batches(format: str, options: ReadOptions, partition: Any, schema: An
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     found: Iterator[Any] = SYSTEMS[format].read(options, partition.range, arrow_schema)
     return found
+
+
+if ARROW_STREAM is not None:
+
+    class StreamWriter(Sending, ARROW_STREAM):  # type: ignore[misc]
+        """The sink of a stream: a batch that is tried again is sent again."""
+
+        def commit(self, messages: list[Any], batchId: int) -> None:
+            self._told(messages, f"written in batch {batchId}")
+
+        def abort(self, messages: list[Any], batchId: int) -> None:
+            self._told(messages, f"written by tasks of batch {batchId}, which failed")

@@ -54,12 +54,17 @@ WRITE: Final = (
     TOPIC,
     Option("maxInFlightBytes", default="16777216"),
     Option("timeoutSeconds", ("sendTimeoutSeconds",), "60"),
-    Option("tracking", default="false"),
 )
 ROCKETMQ_SOURCE: Final = (NAME_SERVER, *READ, *COUNTED)
-ROCKETMQ_SINK: Final = (NAME_SERVER, *WRITE, Option("tag"), Option("producerGroup", default="mqclient-spark"))
+ROCKETMQ_SINK: Final = (
+    NAME_SERVER,
+    *WRITE,
+    Option("tag"),
+    Option("tracking", default="false"),
+    Option("producerGroup", default="mqclient-spark"),
+)
 PULSAR_SOURCE: Final = (SERVICE_URL, *READ, *TOKEN)
-PULSAR_SINK: Final = (SERVICE_URL, *WRITE, *TOKEN, Option("producerName"), Option("deduplicate", default="false"))
+PULSAR_SINK: Final = (SERVICE_URL, *WRITE, *TOKEN)
 
 
 class Secret:
@@ -128,8 +133,6 @@ class WriteOptions:
     token: Secret | None = None
     tag: str | None = None
     group: str = "mqclient-spark"
-    producer: str | None = None
-    deduplicate: bool = False
 
 
 def read_options(given: Mapping[str, str], table: tuple[Option, ...], format: str) -> ReadOptions:
@@ -176,8 +179,6 @@ def write_options(given: Mapping[str, str], table: tuple[Option, ...], format: s
         token=values.secret(),
         tag=values.get("tag"),
         group=values.get("producerGroup") or "mqclient-spark",
-        producer=values.get("producerName"),
-        deduplicate=values.flag("deduplicate"),
     )
 
 

@@ -1,0 +1,134 @@
+"""Writing from a real Spark: every row arrives with what its columns say; mistakes are told before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient import pulsar, rocketmq
+from mqclient.broker import EmbeddedBroker
+from mqclient.spark import pulsar_writer, rocketmq_writer, send_partition
+
+
+def taken(client: rocketmq.Client, topic: str) -> list[Any]:
+    """Every message of a RocketMQ topic."""
+    with client.admin() as admin:
+        ends = {queue: (has["min"] or 0, has["max"] or 0) for queue, has in admin.offsets(topic).items()}
+    wanted = sum(stop - start for start, stop in ends.values())
+    found: list[Any] = []
+    with client.pull_consumer("taker", assign=ends) as consumer:
+        while len(found) < wanted:
+            batch = consumer.receive_batch(timeout=10)
+            assert batch is not None
+            found += list(batch)
+    return found
+
+
+def received(client: pulsar.Client, topic: str) -> list[Any]:
+    found: list[Any] = []
+    with client.reader(topic, start="earliest") as reader:
+        while reader.has_message_available():
+            found += reader.receive_many(10_000, timeout=10)
+    return found
+
+
+def frame(spark: Any, count: int) -> Any:
+    return spark.range(0, count, numPartitions=2).selectExpr(
+        "cast(id as string) as value",
+        "concat('k', id) as key",
+        "map('n', cast(id as string)) as properties",
+    )
+
+
+def test_rocketmq(spark: Any, broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str) -> None:
+    with rocketmq_client.admin() as admin:
+        admin.create_topic(topic, 2)
+    sink = frame(spark, 1000).write.format("mq-rocketmq").option("nameServer", broker.name_server)
+    sink.option("topic", topic).option("tag", "paid").option("tracking", "true").mode("append").save()
+    found = taken(rocketmq_client, topic)
+    assert sorted(int(message.body) for message in found) == list(range(1000))
+    for message in found:
+        number = message.body.decode()
+        assert (message.tag, message.keys[0], message.property("n")) == ("paid", f"k{number}", number)
+    ids = {message.keys[1] for message in found}
+    assert len(ids) == 1000
+    assert {int(one.split("/")[2]) for one in ids} == {0, 1}
+
+
+def test_pulsar(spark: Any, broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str) -> None:
+    rows = frame(spark, 1000)
+    timed = rows.selectExpr("*", "timestamp_millis(1700000000123 + cast(value as bigint)) as eventTime")
+    timed.write.format("mq-pulsar").options(serviceUrl=broker.pulsar_url, topic=topic).mode("append").save()
+    found = received(pulsar_client, topic)
+    assert sorted(int(message.body) for message in found) == list(range(1000))
+    for message in found:
+        number = int(message.body)
+        assert (message.key, message.properties) == (f"k{number}", {"n": str(number)})
+        assert message.event_time == 1700000000123 + number
+
+
+def test_a_column_chooses_the_topic(
+    spark: Any, broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str
+) -> None:
+    rows = spark.range(30).selectExpr(
+        "cast(cast(id as string) as binary) as value", f"concat('{topic}-', id % 3) as topic"
+    )
+    rows.write.format("mq-pulsar").option("serviceUrl", broker.pulsar_url).mode("append").save()
+    assert [len(received(pulsar_client, f"{topic}-{number}")) for number in range(3)] == [10, 10, 10]
+
+
+def test_writers_for_for_each_batch(
+    spark: Any,
+    broker: EmbeddedBroker,
+    rocketmq_client: rocketmq.Client,
+    pulsar_client: pulsar.Client,
+    topic: str,
+) -> None:
+    with rocketmq_client.admin() as admin:
+        admin.create_topic(topic, 1)
+    assert rocketmq_writer(broker.name_server, topic=topic)(frame(spark, 100), 7) == 100
+    assert pulsar_writer(service_url=broker.pulsar_url, topic=topic, max_in_flight_bytes=2000)(frame(spark, 100)) == 100
+    assert pulsar_writer(broker.pulsar_url, topic=topic)(frame(spark, 0)) == 0
+    assert sorted(int(message.body) for message in taken(rocketmq_client, topic)) == list(range(100))
+    assert sorted(int(message.body) for message in received(pulsar_client, topic)) == list(range(100))
+
+
+def test_for_each_partition(spark: Any, broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str) -> None:
+    url = broker.pulsar_url
+    frame(spark, 50).foreachPartition(lambda rows: send_partition(rows, "mq-pulsar", serviceUrl=url, topic=topic))
+    found = received(pulsar_client, topic)
+    assert sorted(message.properties["n"] for message in found) == sorted(map(str, range(50)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "mode", "message"),
+    [
+        ("id", {"topic": "t"}, "append", "cannot write a column 'id'"),
+        ("cast(id as string) as valeu", {"topic": "t"}, "append", "Did you mean 'value'?"),
+        ("id as value", {"topic": "t"}, "append", "column 'value' as string or binary, not as bigint"),
+        ("'x' as key", {"topic": "t"}, "append", "needs a column 'value'"),
+        ("'x' as value", {}, "append", 'needs .option("topic", …), or a column'),
+        ("'x' as value", {"topic": "t"}, "overwrite", "only appends"),
+        ("'x' as value", {"topic": "t", "tagg": "x"}, "append", "Did you mean 'tag'?"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_sent(
+    spark: Any, broker: EmbeddedBroker, columns: str, options: dict[str, str], mode: str, message: str
+) -> None:
+    sink = spark.range(1).selectExpr(columns).write.format("mq-rocketmq").options(**options).mode(mode)
+    with pytest.raises(Exception, match="ConfigError") as caught:
+        sink.option("nameServer", broker.name_server).save()
+    assert message in str(caught.value)
+
+
+def test_a_row_that_is_refused_fails_the_task_with_its_place(
+    spark: Any, broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str
+) -> None:
+    with rocketmq_client.admin() as admin:
+        admin.create_topic(topic, 1)
+    rows = spark.range(3).selectExpr("if(id = 1, '', 'x') as value")
+    with pytest.raises(Exception, match="empty or null body"):
+        rows.coalesce(1).write.format("mq-rocketmq").options(nameServer=broker.name_server, topic=topic).mode(
+            "append"
+        ).save()
