@@ -7,7 +7,7 @@
 #ifndef MQ_CURSOR_H
 #define MQ_CURSOR_H
 
-#include "endian.h"
+#include "byteorder.h"
 
 typedef struct {
     const uint8_t *at, *end;

@@ -7,7 +7,7 @@
 
 #include <Python.h>
 #include <string.h>
-#include "endian.h"
+#include "byteorder.h"
 
 typedef struct {
     PyObject *bytes;
