@@ -1,13 +1,15 @@
 """Owns the completion cell: pending, then a value or an error; callbacks, no lock.
 
-It needs no lock of its own because both sides run inside entries: engines complete slots there, and a driver that is
-about to block enters once more to look at the state and install its waiter. Looking at `done` needs no entry: it turns
-true once, after the outcome was written.
+Engines complete slots, and ask for callbacks with `then`, inside entries. A thread that is about to block is outside:
+it puts its waiter in with `watch`, *then* looks at `done`; the engine writes the outcome, *then* takes the callbacks.
+If both happen at once, the thread sees the outcome, or the engine the waiter, or both: never neither. Callbacks are
+taken one by one from a list, which is atomic, so none is run twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
 from mqclient.errors import MQError
@@ -28,7 +30,7 @@ class Slot(Generic[T]):
     7
     """
 
-    __slots__ = ("_callback", "_error", "_value")
+    __slots__ = ("_callbacks", "_error", "_value")
 
     expects_reply = True
     """False in `Wake`: a driver then knows that the answer is not on its way."""
@@ -36,7 +38,7 @@ class Slot(Generic[T]):
     def __init__(self) -> None:
         self._value: Any = _PENDING
         self._error: BaseException | None = None
-        self._callback: Callable[[Slot[T]], None] | list[Callable[[Slot[T]], None]] | None = None
+        self._callbacks: list[Callable[[Slot[T]], None]] = []
 
     @property
     def done(self) -> bool:
@@ -50,33 +52,33 @@ class Slot(Generic[T]):
         """Pending becomes done; a second completion is a late one and changes nothing."""
         if self._value is _PENDING:
             self._value = value
-            if self._callback is not None:
+            if self._callbacks:
                 self._tell()
 
     def fail(self, error: BaseException) -> None:
         if self._value is _PENDING:
             self._error = error
             self._value = None
-            if self._callback is not None:
+            if self._callbacks:
                 self._tell()
 
     def drop(self, callback: Callable[[Slot[T]], None] | None = None) -> None:
         """This one, or nobody, waits any more; the request itself still ends at its deadline."""
-        if callback is None or self._callback == callback:
-            self._callback = None
-        elif isinstance(self._callback, list) and callback in self._callback:
-            self._callback.remove(callback)
+        if callback is None:
+            self._callbacks.clear()
+        elif callback in self._callbacks:
+            with suppress(ValueError):  # taken in this very moment
+                self._callbacks.remove(callback)
 
     def then(self, callback: Callable[[Slot[T]], None]) -> None:
         """Call back when done, at once if it is; callbacks run in the order in which they were given."""
+        self._callbacks.append(callback)
         if self._value is not _PENDING:
-            callback(self)
-        elif self._callback is None:
-            self._callback = callback
-        elif isinstance(self._callback, list):
-            self._callback.append(callback)
-        else:
-            self._callback = [self._callback, callback]
+            self._tell()
+
+    def watch(self, callback: Callable[[Slot[T]], None]) -> None:
+        """For threads outside of entries: call back if it is not done yet. Look at `done` afterwards."""
+        self._callbacks.append(callback)
 
     def result(self) -> T:
         """The value, or the error raised; asking a pending slot is a bug of the caller."""
@@ -87,12 +89,9 @@ class Slot(Generic[T]):
         return cast(T, self._value)
 
     def _tell(self) -> None:
-        callback, self._callback = self._callback, None
-        if isinstance(callback, list):
-            for one in callback:
-                one(self)
-        elif callback is not None:
-            callback(self)
+        callbacks = self._callbacks
+        while callbacks:
+            callbacks.pop(0)(self)
 
 
 class Wake(Slot[None]):

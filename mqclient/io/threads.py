@@ -272,13 +272,12 @@ class ThreadsDriver:
             with self._lock:
                 self._inside_already()
         waiter = Waiter(self.deliver)
-        with self._lock:  # slots complete inside entries only: between this look and `then` nothing happens
-            if not slot.done:
-                if self._closed:
-                    raise ClosedError("the client is closed")
-                slot.then(waiter.on_done)
-                self._waiting.add(waiter)
+        # Race: we note ourselves, *then* look whether it is closed; closing says so, *then* wakes whoever is noted.
+        self._waiting.add(waiter)
+        slot.watch(waiter.on_done)
         try:
+            if self._closed and not slot.done:
+                raise ClosedError("the client is closed")
             if slot.expects_reply:
                 self._callers.add(waiter)
                 connection, reader = self._last, self._reader

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from mqclient.core.slot import Slot, Wake, completed, failed
@@ -90,3 +92,40 @@ def test_bound_methods_can_be_dropped() -> None:
 def test_a_wake_expects_no_reply() -> None:
     assert Slot().expects_reply
     assert not Wake().expects_reply
+
+
+def test_a_watcher_looks_for_himself_and_a_later_callback_does_not_run_his() -> None:
+    slot: Slot[int] = completed(1)
+    told: list[str] = []
+    slot.watch(lambda _: told.append("watcher"))
+    assert told == [], "it is done: whoever watches sees that"
+
+
+def race() -> tuple[list[int], list[int]]:
+    """Four threads watch while the slot is completed: who was told, and who saw for himself."""
+    slot: Slot[int] = Slot()
+    told: list[int] = []
+    seen: list[int] = []
+    start = threading.Barrier(5)
+
+    def watch(number: int) -> None:
+        start.wait()
+        slot.watch(lambda _: told.append(number))
+        if slot.done:
+            seen.append(number)
+
+    threads = [threading.Thread(target=watch, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    slot.complete(1)
+    for thread in threads:
+        thread.join()
+    return told, seen
+
+
+def test_watchers_and_completion_race_and_nobody_is_missed_or_told_twice() -> None:
+    for _ in range(300):
+        told, seen = race()
+        assert {*told, *seen} == {0, 1, 2, 3}
+        assert len(told) == len(set(told))

@@ -252,7 +252,7 @@ def test_a_wait_with_its_own_deadline(driver: ThreadsDriver) -> None:
     for timeout in (0.0, 0.05):
         with pytest.raises(DeadlineError, match="time given"):
             driver.wait(slot, driver.deadline(timeout))
-    assert slot._callback is None, "the waiter is detached"
+    assert not slot._callbacks, "the waiter is detached"
 
 
 def test_several_threads_may_wait_for_one_slot(driver: ThreadsDriver) -> None:
