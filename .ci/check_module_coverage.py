@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ELSEWHERE: dict[str, str] = {
     "mqclient/core/driver.py": "only protocols and tuples",
-    "mqclient/testing.py": "tests/unit/test_testing.py runs it in a pytest of its own",
     "mqclient/io/opening.py": "the sync faces have no use for it; tests/api/async_ opens everything through it",
     "mqclient/cli/__main__.py": "run as a command by tests/unit/cli",
 }

@@ -20,5 +20,6 @@ def test_both_protocols(mq_broker):
 def test_a_project_of_its_own_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test_theirs.py").write_text(THEIRS)
     monkeypatch.chdir(tmp_path)
-    arguments = ["-q", "-p", "mqclient.testing", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "test_theirs.py"]
+    named = ["-p", "no:mqclient", "-p", "mqclient.testing"]  # where mqclient is installed, pytest finds it by itself
+    arguments = ["-q", *named, "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "test_theirs.py"]
     assert pytest.main(arguments) == pytest.ExitCode.OK
