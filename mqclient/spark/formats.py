@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,12 +21,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqclient.errors import ConfigError
 from mqclient.spark import pulsar_source, rocketmq_source
+from mqclient.spark.clients import CLIENTS
 from mqclient.spark.options import ReadOptions, WriteOptions, read_options, write_options
 from mqclient.spark.schema import check_fields, check_sink, ddl
+from mqclient.spark.stream import Tracker
 from mqclient.spark.writers import SINKS, task
 
+LIMITS_MODULE = "pyspark.sql.streaming.datasource"
 ARROW_STREAM: Any = getattr(datasource, "DataSourceStreamArrowWriter", None)
 """Not there in PySpark 4.0."""
+LIMITS: Any = importlib.import_module(LIMITS_MODULE) if importlib.util.find_spec(LIMITS_MODULE) else None
+"""Admission control, from PySpark 4.2 on."""
+AVAILABLE_NOW: Any = () if LIMITS is None else (LIMITS.SupportsTriggerAvailableNow,)
 log = logging.getLogger("mqclient.spark")
 SYSTEMS: Mapping[str, Any] = {module.FORMAT: module for module in (rocketmq_source, pulsar_source)}
 
@@ -50,6 +57,56 @@ class Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return record_batches(self._format, self._options, partition, self._schema)
+
+
+class StreamReader(datasource.DataSourceStreamReader, *AVAILABLE_NOW):  # type: ignore[misc]
+    """The source of a stream; lives in a process of its own on the driver, and its copies in tasks only read."""
+
+    def __init__(self, format: str, options: ReadOptions, schema: Any) -> None:
+        self._format = format
+        self._options = options
+        self._schema = schema
+        self._tracker: Tracker | None = None
+        self._position: Any = None
+
+    @property
+    def tracker(self) -> Tracker:
+        if self._tracker is None:
+            self._tracker = Tracker(SYSTEMS[self._format], self._options)
+        return self._tracker
+
+    def initialOffset(self) -> Any:
+        return self.tracker.initial()
+
+    def getDefaultReadLimit(self) -> Any:
+        most = self._options.max_per_trigger
+        return LIMITS.ReadAllAvailable() if most is None else LIMITS.ReadMaxRows(most)
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> Any:
+        """PySpark before 4.2 names no start: it is the end of the batch planned last."""
+        begin = start or self._position or self.tracker.initial()
+        return self.tracker.latest(begin, getattr(limit, "max_rows", None))
+
+    def reportLatestOffset(self) -> Any:
+        return self.tracker.report()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.tracker.freeze()
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        self._position = end
+        return [Part(range) for range in self.tracker.ranges(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return record_batches(self._format, self._options, partition, self._schema)
+
+    def commit(self, end: Any) -> None:
+        """Spark's checkpoint is what counts: nobody else is told."""
+
+    def stop(self) -> None:
+        if self._tracker is not None:
+            self._tracker.close()
+        CLIENTS.close()
 
 
 @dataclass
@@ -100,6 +157,12 @@ class Format(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         return Reader(self.format, self._checked(schema), schema)
+
+    def streamReader(self, schema: Any) -> Any:
+        options = self._checked(schema)
+        if options.max_per_trigger is not None and LIMITS is None:
+            raise ConfigError("option maxOffsetsPerTrigger needs PySpark 4.2: without it a batch takes all there is.")
+        return StreamReader(self.format, options, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         return Writer(self.format, self._checked_sink(schema, overwrite))

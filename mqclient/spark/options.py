@@ -29,6 +29,8 @@ NAME_SERVER: Final = Option("nameServer", ("namesrv", "name.server"))
 SERVICE_URL: Final = Option("serviceUrl", ("service.url",))
 TOPIC: Final = Option("topic", ("subscribe", "topics", "path"))
 TOKEN: Final = (Option("token"), Option("tokenFile"), Option("tokenEnv"))
+SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
+"""What Spark passes on although it is meant for itself."""
 READ: Final = (
     TOPIC,
     Option("startingOffsets"),
@@ -191,6 +193,8 @@ class Values:
         names = {spelling.lower(): option.name for option in table for spelling in (option.name, *option.aliases)}
         for key, value in given.items():
             name = names.get(key.lower())
+            if key.lower() in SPARKS_OWN:
+                continue
             if name is None:
                 spellings = {option.name.lower(): option.name for option in table}
                 near = get_close_matches(key.lower(), spellings, 1)

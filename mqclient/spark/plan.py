@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mqclient.errors import ConfigError
-from mqclient.spark.options import EARLIEST, LATEST, Position
+from mqclient.spark.options import EARLIEST, Position
 
 
 class Queue(NamedTuple):
@@ -130,4 +130,20 @@ def limited(starts: Mapping[Queue, int], ends: Mapping[Queue, int], limit: int) 
     return found
 
 
-__all__ = ["EARLIEST", "LATEST", "Ends", "Queue", "Range", "flat", "limited", "nested", "ranges", "resolve", "split"]
+def heads(there: Ends) -> dict[Queue, int]:
+    return {queue: last for queue, (_, last) in there.items()}
+
+
+def firsts(there: Ends) -> dict[Queue, int]:
+    """Where queues begin that appear while a stream runs."""
+    return {queue: first for queue, (first, _) in there.items()}
+
+
+def behind(one: int, other: int) -> bool:
+    """Whether a position lies before another."""
+    return one < other
+
+
+def backlog(starts: Mapping[Queue, int], ends: Mapping[Queue, int]) -> int:
+    """How many messages lie between."""
+    return sum(max(0, end - starts.get(queue, 0)) for queue, end in ends.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final, NamedTuple
 
 from mqclient import pulsar
@@ -16,6 +16,7 @@ from mqclient.spark.options import EARLIEST, PULSAR_SOURCE, Position, ReadOption
 FORMAT: Final = "mq-pulsar"
 COLUMNS: Final = schema.PULSAR
 OPTIONS: Final = PULSAR_SOURCE
+KEY: Final = "p"
 WINDOW: Final = 50_000
 """Messages that brokers may send ahead of a task."""
 
@@ -41,33 +42,69 @@ def client(address: str, token: Secret | None) -> AbstractContextManager[pulsar.
     return CLIENTS.borrow((FORMAT, address, token), make)
 
 
-def ends(options: ReadOptions) -> dict[str, Place]:
-    """Of each topic or partition the place of its last message, BEGIN if it is empty."""
-    found = {}
-    with client(options.address, options.token) as borrowed:
+class Heads:
+    """Looks where topics and partitions end, over readers that stay open and ask for no message."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._open = ExitStack()
+        self._readers: dict[str, pulsar.Reader] = {}
+        self._client: pulsar.Client | None = None
+
+    def look(self) -> dict[str, Place]:
+        """Of each topic or partition the place of its last message, BEGIN if it is empty."""
+        options = self._options
+        if self._client is None:
+            self._client = self._open.enter_context(client(options.address, options.token))
+        found = {}
         for name in options.topics:
-            for topic in borrowed.partitions(name, options.timeout):
-                with borrowed.reader(topic, start="latest", timeout=options.timeout) as reader:
-                    last = reader.last_message_id(options.timeout)
-                    found[topic] = BEGIN if last is None else (last.ledger, last.entry, last.batch_index)
-    return found
+            for topic in self._client.partitions(name, options.timeout):
+                last = self._reader(self._client, topic).last_message_id(options.timeout)
+                found[topic] = BEGIN if last is None else (last.ledger, last.entry, last.batch_index)
+        return found
+
+    def close(self) -> None:
+        self._readers.clear()
+        self._client = None
+        self._open.close()
+
+    def _reader(self, client: pulsar.Client, topic: str) -> pulsar.Reader:
+        reader = self._readers.get(topic)
+        if reader is None:
+            opening = client.reader(topic, start="latest", receiver_queue=0, timeout=self._options.timeout)
+            reader = self._readers[topic] = self._open.enter_context(opening)
+        return reader
 
 
 def plan(options: ReadOptions) -> list[Range]:
     """The tasks of a batch read."""
-    there = ends(options)
+    heads = Heads(options)
+    try:
+        there = heads.look()
+    finally:
+        heads.close()
     starts = resolve(options.start or EARLIEST, there, "startingOffsets")
-    stops = resolve(options.end, there, "endingOffsets")
-    return ranges(starts, stops)
+    return ranges(starts, resolve(options.end, there, "endingOffsets"))
 
 
-def resolve(position: Position, there: Mapping[str, Place], what: str) -> dict[str, Place]:
-    """The last message that is behind, of each topic: symbolic or named; topics left out begin first and end last."""
+def stream_ranges(
+    options: ReadOptions, starts: Mapping[str, Place], stops: Mapping[str, Place], there: Mapping[str, Place]
+) -> list[Range]:
+    """The tasks of a batch of a stream; a topic that was made anew is read from its beginning."""
+    again = {topic: BEGIN for topic in stops if behind(stops[topic], starts.get(topic, BEGIN))}
+    return ranges({**starts, **again}, stops)
+
+
+def resolve(position: Position, there: Mapping[str, Place], what: str, *, clamp: bool = False) -> dict[str, Place]:
+    """The last message that is behind, of each topic: symbolic or named; topics left out begin first and end last.
+
+    `clamp`: topics that are not there are passed over.
+    """
     if isinstance(position, str):
         return {topic: BEGIN if position == EARLIEST else there[topic] for topic in there}
     wanted = flat(position, what)
     unknown = sorted(set(wanted) - set(there))
-    if unknown:
+    if unknown and not clamp:
         raise ConfigError(f"option {what}: {unknown[0]} is not read here; there are {', '.join(sorted(there))}.")
     return {topic: wanted.get(topic, BEGIN if what == "startingOffsets" else there[topic]) for topic in there}
 
@@ -155,3 +192,17 @@ def _rows(batch: Any, part: Range) -> tuple[int, int]:
 def _order(place: Place) -> tuple[int, int, float]:
     """An index of -1 means the whole entry, hence its last message."""
     return place[0], place[1], float("inf") if place[2] < 0 <= place[0] else place[2]
+
+
+def behind(one: Place, other: Place) -> bool:
+    """Whether a place lies before another."""
+    return _order(one) < _order(other)
+
+
+def heads(there: Mapping[str, Place]) -> dict[str, Place]:
+    return dict(there)
+
+
+def firsts(there: Mapping[str, Place]) -> dict[str, Place]:
+    """Where topics begin that appear while a stream runs."""
+    return dict.fromkeys(there, BEGIN)

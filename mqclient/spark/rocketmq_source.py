@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from mqclient import rocketmq
-from mqclient.errors import DeadlineError
+from mqclient.errors import ConfigError, DeadlineError
 from mqclient.spark import schema
 from mqclient.spark.arrow import Maker, gathered
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.options import EARLIEST, ROCKETMQ_SOURCE, ReadOptions
-from mqclient.spark.plan import Queue, Range, ranges, resolve, split
+from mqclient.spark.plan import (
+    Ends,
+    Queue,
+    Range,
+    backlog,
+    behind,
+    firsts,
+    flat,
+    heads,
+    limited,
+    nested,
+    ranges,
+    resolve,
+    split,
+)
+
+__all__ = ["backlog", "behind", "firsts", "flat", "heads", "limited", "nested", "plan", "read", "resolve"]
+"""Together with the rest of this module: what `stream.Tracker` and `formats` ask of a system."""
+
+log = logging.getLogger("mqclient.spark")
 
 FORMAT: Final = "mq-rocketmq"
+KEY: Final = "q"
 COLUMNS: Final = schema.ROCKETMQ
 OPTIONS: Final = ROCKETMQ_SOURCE
 BATCH: Final = 4096
@@ -25,23 +46,52 @@ def client(address: str) -> AbstractContextManager[rocketmq.Client]:
     return CLIENTS.borrow((FORMAT, address), lambda: rocketmq.Client(address))
 
 
-def ends(options: ReadOptions) -> dict[Queue, tuple[int, int]]:
-    """Of each queue of the topics: the oldest offset, and the next one to be written."""
-    found = {}
-    with client(options.address) as borrowed, borrowed.admin() as admin:
-        for topic in options.topics:
-            for queue, has in admin.offsets(topic, timeout=options.timeout).items():
-                found[Queue(*queue)] = (has["min"] or 0, has["max"] or 0)
-    return found
+class Heads:
+    """Looks where the queues of the topics begin and end."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def look(self) -> Ends:
+        """Of each queue: the oldest offset, and the next one to be written."""
+        found = {}
+        with client(self._options.address) as borrowed, borrowed.admin() as admin:
+            for topic in self._options.topics:
+                for queue, has in admin.offsets(topic, timeout=self._options.timeout).items():
+                    found[Queue(*queue)] = (has["min"] or 0, has["max"] or 0)
+        return found
+
+    def close(self) -> None:
+        """Nothing of its own is open."""
 
 
 def plan(options: ReadOptions) -> list[Range]:
     """The tasks of a batch read."""
-    there = ends(options)
+    there = Heads(options).look()
     clamp = not options.fail_on_data_loss
     starts = resolve(options.start or EARLIEST, there, "startingOffsets", clamp=clamp)
     stops = resolve(options.end, there, "endingOffsets", clamp=clamp)
     return split(ranges(starts, stops), options.max_records, options.min_partitions)
+
+
+def stream_ranges(
+    options: ReadOptions, starts: Mapping[Queue, int], stops: Mapping[Queue, int], there: Ends
+) -> list[Range]:
+    """The tasks of a batch of a stream; what brokers deleted meanwhile is an error, or passed over."""
+    found = []
+    for queue in sorted(stops):
+        start, stop = starts.get(queue, 0), stops[queue]
+        first, last = there.get(queue, (0, -1))
+        if start != stop and not first <= min(start, stop) <= max(start, stop) <= last:
+            lost = f"{queue}: offsets {start} to {stop} are not all there, it has {first} to {last}"
+            if options.fail_on_data_loss:
+                raise ConfigError(f'{lost}. .option("failOnDataLoss", "false") goes on with what is there.')
+            log.warning("%s: %s", FORMAT, lost)
+            # A queue that was made anew ends before its start: it is read from its beginning.
+            start = first if stop < start else max(start, first)
+            stop = min(stop, last)
+        found.append(Range(queue, start, stop))
+    return split(found, options.max_records, options.min_partitions)
 
 
 def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.tree import ROOT, files
 
-EXAMPLES = files("*.py", under="examples")
+EXAMPLES = [path for path in files("*.py", under="examples") if "/spark_" not in path]
+"""Those for Spark need a JDK: see tests/spark."""
 
 
 @pytest.mark.parametrize("path", EXAMPLES)

@@ -80,4 +80,5 @@ def test_secrets_are_not_shown_and_found_late(tmp_path: Path, monkeypatch: pytes
 
 def test_what_a_sink_is_asked_for() -> None:
     found = write_options({**GIVEN, "tag": "paid"}, options.ROCKETMQ_SINK, "mq-rocketmq")
+    assert write_options({**GIVEN, "checkpointLocation": "x", "queryName": "y"}, options.ROCKETMQ_SINK, "f") is not None
     assert (found.topic, found.tag, found.in_flight, found.tracking) == ("orders", "paid", 16 << 20, False)

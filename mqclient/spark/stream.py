@@ -1,0 +1,138 @@
+"""Owns a stream's offsets: where it begins, how far a batch goes, and what lies between; without Spark, so testable.
+
+An offset is `{"v": 1, "q" or "p": positions}`. The first one is symbolic, `{"v": 1, "start": "latest"}`, for Spark asks
+for it twice and keeps it nowhere. What it meant stands in the end offset of the first batch, under "init", and so in
+Spark's log: a batch that is done again reads the same. Queues that appear later enter the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mqclient.errors import ConfigError, MQError
+from mqclient.spark.options import LATEST, ReadOptions
+
+log = logging.getLogger("mqclient.spark")
+
+VERSION: Final = 1
+TRIES: Final = 3
+Offset = dict[str, Any]
+
+
+class Tracker:
+    """The driver's side of one stream. `system`: the module of RocketMQ or Pulsar."""
+
+    def __init__(
+        self,
+        system: Any,
+        options: ReadOptions,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._system = system
+        self._options = options
+        self._clock = clock
+        self._sleep = sleep
+        self._heads = system.Heads(options)
+        self._seen: Mapping[Any, Any] = {}
+        self._seen_at = float("-inf")
+        self._full_at = clock()
+        """When a batch was last large enough, or the stream began: `minOffsetsPerTrigger` waits from here."""
+        self._target: Mapping[Any, Any] | None = None
+
+    def initial(self) -> Offset:
+        """Symbolic: it means the same whenever it is asked for."""
+        return {"v": VERSION, "start": self._options.start or LATEST}
+
+    def latest(self, start: Offset, limit: int | None) -> Offset:
+        """How far a batch from `start` on goes; the very `start` if there is nothing for one."""
+        system, there = self._system, self._look()
+        starts, init = self._starts(start, there)
+        heads = dict(self._target if self._target is not None else system.heads(there))
+        # A queue that is gone keeps its place. One that went back was made anew: only `ranges` may accept that.
+        ends = starts | {key: head for key, head in heads.items() if not self._went_back(starts, key, head)}
+        if limit is not None:
+            ends = system.limited(starts, ends, limit)
+        if "start" not in start and (ends == starts or self._too_few(starts, ends)):
+            return start
+        self._full_at = self._clock()
+        found: Offset = {"v": VERSION, system.KEY: system.nested(ends)}
+        return found | ({"init": system.nested(init)} if init else {})
+
+    def ranges(self, start: Offset, end: Offset) -> list[Any]:
+        """What tasks read. It follows from the two offsets alone, but for what is not there any more."""
+        if "start" in start and start == end:
+            return []
+        system = self._system
+        known = {} if "start" in start else system.flat(self._checked(start), "start")
+        starts = known | (system.flat(end["init"], "init") if "init" in end else {})
+        return list(system.stream_ranges(self._options, starts, system.flat(self._checked(end), "end"), self._look()))
+
+    def freeze(self) -> None:
+        """Trigger.AvailableNow: nothing beyond what is there now."""
+        self._target = self._system.heads(self._look())
+
+    def report(self) -> Offset:
+        """Where the queues end, as it was seen last: for those who look at lag."""
+        return {"v": VERSION, self._system.KEY: self._system.nested(self._system.heads(self._look()))}
+
+    def close(self) -> None:
+        self._heads.close()
+
+    def _starts(self, start: Offset, there: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Where everything begins, and the part of it that `start` does not tell."""
+        system = self._system
+        if "start" in start:
+            clamp = not self._options.fail_on_data_loss
+            starts = system.resolve(start["start"], there, "startingOffsets", clamp=clamp)
+            return starts, starts
+        starts = system.flat(self._checked(start), "start")
+        new = {key: first for key, first in system.firsts(there).items() if key not in starts}
+        if new and self._target is not None:
+            new = {key: first for key, first in new.items() if key in self._target}
+        return starts | new, new
+
+    def _went_back(self, starts: Mapping[Any, Any], key: Any, head: Any) -> bool:
+        if key not in starts or not self._system.behind(head, starts[key]):
+            return False
+        if self._target is not None:  # frozen before: the batch so far is further
+            return True
+        if self._options.fail_on_data_loss:
+            raise ConfigError(
+                f"{key} ends at {head}, before what was read already ({starts[key]}): it was made anew? "
+                'With .option("failOnDataLoss", "false") it is read from its beginning.'
+            )
+        return False
+
+    def _too_few(self, starts: Mapping[Any, Any], ends: Mapping[Any, Any]) -> bool:
+        least = self._options.min_per_trigger
+        if least is None or self._target is not None:
+            return False
+        waited = self._clock() - self._full_at
+        return waited < self._options.trigger_delay and self._system.backlog(starts, ends) < least
+
+    def _look(self) -> Mapping[Any, Any]:
+        """Asked a hundred times a second while idle: brokers are asked less often, and may fail for a while."""
+        if self._clock() - self._seen_at >= self._options.poll:
+            for tries in range(TRIES, 0, -1):
+                try:
+                    self._seen = self._heads.look()
+                    break
+                except MQError as error:
+                    if not error.retriable or (tries == 1 and not self._seen):
+                        raise
+                    log.warning("%s: cannot see where the queues end: %s", self._system.FORMAT, error)
+                    if self._seen:
+                        break  # the last known ends will do
+                    self._sleep(1.0)
+            self._seen_at = self._clock()
+        return self._seen
+
+    def _checked(self, offset: Offset) -> Offset:
+        if offset.get("v") != VERSION or self._system.KEY not in offset:
+            raise ConfigError(f"the offset {offset} was not written by this version of {self._system.FORMAT}")
+        return offset

@@ -1,0 +1,23 @@
+"""Every Spark example runs to its end by itself, with a session of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.tree import ROOT, files
+
+EXAMPLES = [path for path in files("*.py", under="examples") if "/spark_" in path]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_the_example_runs(path: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, path]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout

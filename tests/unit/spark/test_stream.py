@@ -1,0 +1,220 @@
+"""Offsets of a stream: symbolic at first, exact ever after, the very same when there is nothing new."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mqclient.errors import ConfigError, LinkError
+from mqclient.spark import pulsar_source, rocketmq_source
+from mqclient.spark.options import read_options
+from mqclient.spark.plan import Queue, Range
+from mqclient.spark.stream import Tracker
+
+A, B, C = Queue("t", "a", 0), Queue("t", "a", 1), Queue("t", "b", 0)
+
+
+class World:
+    """Queues as brokers have them, and a clock."""
+
+    def __init__(self, **there: Any) -> None:
+        self.there: dict[Any, Any] = {A: (0, 10), B: (5, 8)}
+        self.now = 1000.0
+        self.looks = 0
+        self.errors: list[Exception] = []
+
+    def look(self) -> dict[Any, Any]:
+        self.looks += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return dict(self.there)
+
+    def close(self) -> None:
+        self.there = {}
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def tracker(self, system: Any = rocketmq_source, **given: str) -> Tracker:
+        address = "nameServer" if system is rocketmq_source else "serviceUrl"
+        checked = read_options({address: "a:1", "topic": "t", **given}, system.OPTIONS, system.FORMAT)
+        fake = SimpleNamespace(**{name: getattr(system, name) for name in dir(system)})
+        fake.Heads = lambda _: self
+        return Tracker(fake, checked, clock=lambda: self.now, sleep=self.sleep)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def again(offset: dict[str, Any]) -> dict[str, Any]:
+    """As Spark gives it back: through its log."""
+    found: dict[str, Any] = json.loads(json.dumps(offset))
+    return found
+
+
+def test_latest_is_resolved_once_and_written_into_the_first_end(world: World) -> None:
+    tracker = world.tracker()
+    start = tracker.initial()
+    assert start == {"v": 1, "start": "latest"}
+    end = again(tracker.latest(start, None))
+    world.there = {A: (0, 30), B: (5, 40)}
+    world.now += 1
+    restarted = world.tracker()
+    assert restarted.ranges(start, end) == []
+    following = restarted.latest(end, None)
+    assert restarted.ranges(end, following) == [Range(A, 10, 30), Range(B, 8, 40)]
+    assert "init" not in following
+
+
+def test_earliest_begins_where_the_queues_do_and_a_replay_reads_the_same(world: World) -> None:
+    tracker = world.tracker(startingOffsets="earliest")
+    end = tracker.latest(tracker.initial(), None)
+    first = tracker.ranges(tracker.initial(), end)
+    assert first == [Range(A, 0, 10), Range(B, 5, 8)]
+    world.there = {A: (0, 99), B: (5, 99), C: (0, 99)}
+    assert world.tracker().ranges(tracker.initial(), again(end)) == first
+
+
+def test_nothing_new_gives_the_very_start(world: World) -> None:
+    tracker = world.tracker()
+    start = again(tracker.latest(tracker.initial(), None))
+    for _ in range(100):
+        assert tracker.latest(start, None) is start
+    assert tracker.ranges(start, start) == []
+
+
+def test_offsets_are_the_same_text_in_whatever_order_queues_are_seen(world: World) -> None:
+    one = world.tracker().latest(world.tracker().initial(), None)
+    world.there = dict(reversed(world.there.items()))
+    assert json.dumps(world.tracker().latest(world.tracker().initial(), None)) == json.dumps(one)
+
+
+def test_brokers_are_asked_at_the_poll_interval_only(world: World) -> None:
+    tracker = world.tracker(offsetPollIntervalMs="100")
+    start = tracker.latest(tracker.initial(), None)
+    for _ in range(100):
+        tracker.latest(start, None)
+        tracker.report()
+        world.now += 0.01
+    assert 10 <= world.looks <= 12
+
+
+def test_limits_never_starve_a_queue_and_catch_up(world: World) -> None:
+    world.there = {A: (0, 1000), B: (0, 10)}
+    tracker = world.tracker(startingOffsets="earliest")
+    start, sizes = tracker.initial(), []
+    while (end := tracker.latest(start, 300)) is not start:
+        parts = tracker.ranges(start, end)
+        sizes.append(sum(part.end - part.start for part in parts))
+        if B.number not in {part.queue.number for part in parts}:
+            assert end["q"]["t"]["a"]["1"] == 10
+        start = again(end)
+    assert sum(sizes) == 1010
+    assert max(sizes) <= 301
+
+
+def test_too_few_wait_until_there_are_enough_or_the_time_is_up(world: World) -> None:
+    tracker = world.tracker(minOffsetsPerTrigger="10", maxTriggerDelaySeconds="60")
+    start = tracker.latest(tracker.initial(), None)
+    world.there = {A: (0, 15), B: (5, 8)}
+    world.now += 1
+    assert tracker.latest(start, None) is start
+    world.there = {A: (0, 20), B: (5, 8)}
+    world.now += 1
+    enough = tracker.latest(start, None)
+    assert enough["q"]["t"]["a"]["0"] == 20
+    world.there = {A: (0, 21), B: (5, 8)}
+    world.now += 59
+    assert tracker.latest(enough, None) is enough
+    world.now += 2
+    assert tracker.latest(enough, None)["q"]["t"]["a"]["0"] == 21
+
+
+def test_a_queue_that_appears_is_read_from_its_beginning(world: World) -> None:
+    tracker = world.tracker()
+    start = again(tracker.latest(tracker.initial(), None))
+    world.there[C] = (3, 7)
+    world.now += 1
+    end = again(tracker.latest(start, None))
+    world.there[C] = (3, 70)
+    assert world.tracker().ranges(start, end) == [Range(C, 3, 7)]
+    following = world.tracker().latest(end, None)
+    assert world.tracker().ranges(end, following) == [Range(C, 7, 70)]
+
+
+def test_available_now_ends_where_the_queues_ended_when_it_began(world: World) -> None:
+    tracker = world.tracker(startingOffsets="earliest")
+    tracker.freeze()
+    world.there = {A: (0, 50), B: (5, 50), C: (0, 50)}
+    world.now += 1
+    end = again(tracker.latest(tracker.initial(), None))
+    assert tracker.ranges(tracker.initial(), end) == [Range(A, 0, 10), Range(B, 5, 8)]
+    assert tracker.latest(end, None) is end
+    beyond = {"v": 1, "q": {"t": {"a": {"0": 40, "1": 40}}}}
+    assert tracker.latest(beyond, None) is beyond
+
+
+def test_what_was_deleted_is_an_error_or_passed_over(world: World) -> None:
+    start = {"v": 1, "q": {"t": {"a": {"0": 2, "1": 5}}}}
+    end = {"v": 1, "q": {"t": {"a": {"0": 10, "1": 8}}}}
+    world.there = {A: (6, 10), B: (5, 8)}
+    with pytest.raises(ConfigError, match=r"offsets 2 to 10 are not all there, it has 6 to 10.*failOnDataLoss"):
+        world.tracker().ranges(start, end)
+    assert world.tracker(failOnDataLoss="false").ranges(start, end) == [Range(A, 6, 10), Range(B, 5, 8)]
+
+
+def test_a_topic_made_anew_is_an_error_or_read_from_its_beginning(world: World) -> None:
+    start = {"v": 1, "q": {"t": {"a": {"0": 100, "1": 100}}}}
+    with pytest.raises(ConfigError, match="made anew"):
+        world.tracker().latest(start, None)
+    tracker = world.tracker(failOnDataLoss="false")
+    end = tracker.latest(start, None)
+    assert tracker.ranges(start, end) == [Range(A, 0, 10), Range(B, 5, 8)]
+
+
+def test_a_broker_that_is_away_for_a_while_does_not_end_the_stream(world: World) -> None:
+    tracker = world.tracker()
+    world.errors = [LinkError("away"), LinkError("away")]
+    start = tracker.latest(tracker.initial(), None)
+    assert world.looks == 3
+    world.errors = [LinkError("away")]
+    world.now += 1
+    assert tracker.latest(start, None) is start
+    world.errors = [LinkError("away")] * 3
+    with pytest.raises(LinkError):
+        world.tracker().report()
+    world.errors = [ConfigError("wrong")]
+    with pytest.raises(ConfigError):
+        world.tracker().report()
+
+
+def test_offsets_of_another_version_are_refused(world: World) -> None:
+    for odd in ({"v": 2, "q": {}}, {"v": 1, "p": {}}, {"orders": 5}):
+        with pytest.raises(ConfigError, match="not written by this version"):
+            world.tracker().latest(odd, None)
+
+
+def test_pulsar_places(world: World) -> None:
+    t = "persistent://public/default/t"
+    world.there = {t: (3, 7, 4)}
+    tracker = world.tracker(pulsar_source)
+    start = again(tracker.latest(tracker.initial(), None))
+    assert start == {"v": 1, "p": {t: [3, 7, 4]}, "init": {t: [3, 7, 4]}}
+    assert tracker.latest(start, None) is start
+    world.there = {t: (4, 0, -1), t + "-partition-1": (5, 5, 5)}
+    world.now += 1
+    end = again(tracker.latest(start, None))
+    assert tracker.ranges(start, end) == [
+        pulsar_source.Range(t, (3, 7, 4), (4, 0, -1)),
+        pulsar_source.Range(t + "-partition-1", pulsar_source.BEGIN, (5, 5, 5)),
+    ]
+    world.there = {t: (1, 0, -1)}
+    world.now += 1
+    with pytest.raises(ConfigError, match="made anew"):
+        tracker.latest(end, None)
+    tracker.close()
