@@ -37,10 +37,11 @@ def test_a_caller_reads_for_itself(engine: EchoEngine) -> None:
 def test_pushes_between_borrowed_reads_keep_their_order(engine: EchoEngine) -> None:
     # Sequence: a caller borrows, reads its reply and the first pushes, gives back; the reader thread reads the rest.
     expected: list[bytes] = []
-    for _ in range(100):
+    rounds, end = 0, time.monotonic() + LONG
+    while rounds < 100 or (len(engine.threads) < 2 and time.monotonic() < end):  # a busy machine may leave all to one
         ask(engine, b"push 30")
         expected += [b"%d" % number for number in range(30)]
-    end = time.monotonic() + LONG
+        rounds += 1
     while len(engine.pushed) < len(expected) and time.monotonic() < end:
         time.sleep(0.001)
     assert engine.pushed == expected
