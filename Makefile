@@ -9,9 +9,10 @@ ifeq ($(MQCLIENT_PURE),1)
 export MQCLIENT_IMPL ?= pure
 endif
 
-.PHONY: help demo test check real soak bench sanitize wheels clean
+.PHONY: help demo demo-spark test check real soak bench sanitize wheels clean
 help:
 	@echo "make demo      the product at work, live, ends by itself"
+	@echo "make demo-spark RocketMQ -> Spark -> Pulsar, live (needs a JDK)"
 	@echo "make test      the test suite, with lints, types and architecture checks"
 	@echo "make check     lints, types and architecture checks only"
 	@echo "make real      against real brokers (needs a JDK and Maven)"
@@ -35,6 +36,13 @@ $(VENV)/.built: $(SOURCES)
 
 demo: $(VENV)/.demo $(VENV)/.built
 	@$(PY) -m mqclient.cli demo
+
+$(VENV)/.spark: pyproject.toml
+	@.ci/setup spark
+	@touch $@ $(VENV)/.built
+
+demo-spark: $(VENV)/.spark $(VENV)/.built
+	@$(PY) examples/spark_pipeline.py
 
 test: $(VENV)/.dev $(VENV)/.built
 	@$(PY) -m pytest -n 2 --dist loadgroup tests
