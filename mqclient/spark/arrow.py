@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 Parts = tuple[Any, ...]
 """The buffers of one column, as `MessageBatch.columns` gives them."""
-REPEATED: Final = 16384
 
 
 class Column(NamedTuple):
@@ -20,15 +19,29 @@ class Column(NamedTuple):
     """Whether it is there when nobody chose columns."""
 
 
+class Piece(NamedTuple):
+    """Rows of one pull reply or entry: raw buffers by native name, and the values that all its rows share."""
+
+    parts: Mapping[str, Parts]
+    rows: int
+    same: Mapping[str, Any]
+    first: int
+    last: int
+    """Which of the rows are meant: from `first` to before `last`."""
+
+    @property
+    def size(self) -> int:
+        return sum(memoryview(part).nbytes for parts in self.parts.values() for part in parts if part is not None)
+
+
 def array(kind: Any, parts: Parts, rows: int) -> Any:
-    """An Arrow array around buffers: it becomes what `kind` says, without a copy where the layout is Arrow's."""
+    """An Arrow array around buffers, without a copy; times are still milliseconds."""
     import pyarrow as pa
 
     if pa.types.is_map(kind):
         return text_map(kind, parts, rows)
     if pa.types.is_timestamp(kind):
-        millis = pa.Array.from_buffers(pa.timestamp("ms", tz=kind.tz), rows, buffers(parts))
-        return millis.cast(kind)
+        kind = pa.timestamp("ms", tz=kind.tz)
     return pa.Array.from_buffers(kind, rows, buffers(parts))
 
 
@@ -58,48 +71,55 @@ class Maker:
         self._plan = [(field.name, field.type, columns[field.name].native) for field in schema]
         self.native = sorted({native for _, _, native in self._plan if native})
         """What to ask `MessageBatch.columns` for."""
-        self._repeated: dict[tuple[str, Any], Any] = {}
+        self._repeated: dict[str, tuple[Any, Any]] = {}
+        """Of each shared column the last value, and an array of it."""
 
-    def record_batch(self, parts: Mapping[str, Parts], rows: int, same: Mapping[str, Any]) -> Any:
-        """`same`: the values of the columns that are no native ones."""
+    def record_batch(self, pieces: Sequence[Piece]) -> Any:
+        """One batch of them all. Small pieces are joined column by column, what they share is not made for each."""
         import pyarrow as pa
 
         arrays = [
-            array(kind, parts[native], rows) if native else self._repeat(name, kind, same[name], rows)
+            self._native(kind, native, pieces) if native else self._shared(name, kind, pieces)
             for name, kind, native in self._plan
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _repeat(self, name: str, kind: Any, value: Any, rows: int) -> Any:
+    def _native(self, kind: Any, native: str, pieces: Sequence[Piece]) -> Any:
         import pyarrow as pa
 
-        kept = self._repeated.get((name, value))
-        if kept is None or len(kept) < rows:
-            if len(self._repeated) > 64:  # entry ids never come back
-                self._repeated.clear()
-            kept = pa.repeat(pa.scalar(value, kind), REPEATED if isinstance(value, str) and rows < REPEATED else rows)
-            self._repeated[name, value] = kept
-        return kept[:rows]
+        arrays = []
+        for piece in pieces:
+            made = array(kind, piece.parts[native], piece.rows)
+            whole = piece.first == 0 and piece.last == piece.rows
+            arrays.append(made if whole else made[piece.first : piece.last])
+        joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return joined if joined.type == kind else joined.cast(kind)
+
+    def _shared(self, name: str, kind: Any, pieces: Sequence[Piece]) -> Any:
+        import pyarrow as pa
+
+        runs = [(piece.same[name], piece.last - piece.first) for piece in pieces]
+        rows = sum(count for _, count in runs)
+        value = runs[0][0]
+        if all(other == value for other, _ in runs):
+            kept = self._repeated.get(name)
+            if kept is None or kept[0] != value or len(kept[1]) < rows:
+                kept = self._repeated[name] = (value, pa.repeat(pa.scalar(value, kind), rows))
+            return kept[1][:rows]
+        return pa.concat_arrays([pa.repeat(pa.scalar(value, kind), count) for value, count in runs])
 
 
-def gathered(batches: Iterable[Any], rows: int, size: int) -> Iterator[Any]:
-    """Small record batches become ones of so many rows or bytes: Spark does not join them."""
-    held: list[Any] = []
+def gathered(pieces: Iterable[Piece], maker: Maker, rows: int, size: int) -> Iterator[Any]:
+    """Record batches of so many rows or bytes: Spark does not join small ones."""
+    held: list[Piece] = []
     count = total = 0
-    for batch in batches:
-        if held and (count + len(batch) > rows or total + batch.nbytes > size):
-            yield joined(held)
+    for piece in pieces:
+        new, more = piece.last - piece.first, piece.size
+        if held and (count + new > rows or total + more > size):
+            yield maker.record_batch(held)
             held, count, total = [], 0, 0
-        held.append(batch)
-        count += len(batch)
-        total += batch.nbytes
+        held.append(piece)
+        count += new
+        total += more
     if held:
-        yield joined(held)
-
-
-def joined(batches: Sequence[Any]) -> Any:
-    import pyarrow as pa
-
-    if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        yield maker.record_batch(held)

@@ -177,7 +177,10 @@ class Format(DataSource):
 
     def _checked_sink(self, schema: Any, overwrite: bool) -> WriteOptions:
         if overwrite:
-            raise ConfigError(f'{self.format} only appends: .mode("append"), or .outputMode("append") or "update".')
+            raise ConfigError(
+                f'{self.format} only appends: .mode("append"), or .outputMode("append"). For other output modes: '
+                ".foreachBatch(mqclient.spark.rocketmq_writer(…)) or pulsar_writer(…)."
+            )
         sink = SINKS[self.format]
         options = write_options(self.options, sink.OPTIONS, self.format)
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from mqclient import pulsar
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.spark import schema
-from mqclient.spark.arrow import Maker, gathered
+from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.options import EARLIEST, PULSAR_SOURCE, Position, ReadOptions, Secret
 
@@ -17,7 +17,7 @@ FORMAT: Final = "mq-pulsar"
 COLUMNS: Final = schema.PULSAR
 OPTIONS: Final = PULSAR_SOURCE
 KEY: Final = "p"
-WINDOW: Final = 50_000
+WINDOW: Final = 2000
 """Messages that brokers may send ahead of a task."""
 
 Place = tuple[int, int, int]
@@ -138,10 +138,10 @@ def ranges(starts: Mapping[str, Place], stops: Mapping[str, Place]) -> list[Rang
 def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:
     """All record batches of a range."""
     maker = Maker(arrow_schema, schema.by_name(COLUMNS))
-    return gathered(_batches(options, part, maker), options.batch_rows, options.batch_bytes)
+    return gathered(_pieces(options, part, maker), maker, options.batch_rows, options.batch_bytes)
 
 
-def _batches(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Any]:
+def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
     after: Any = (
         "earliest" if part.after == BEGIN else pulsar.MessageId(part.after[0], part.after[1], -1, part.after[2])
     )
@@ -157,25 +157,21 @@ def _batches(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Any]:
                 )
             place = (batch.entry.ledger, batch.entry.entry, -1)
             reached = place[:2] >= part.upto[:2]
-            if place[:2] <= part.upto[:2]:
-                yield from _record_batches(batch, part, maker)
+            first, last = _rows(batch, part)
+            if place[:2] <= part.upto[:2] and first < last:
+                yield Piece(batch.columns(maker.native), len(batch), _same(batch.entry, part), first, last)
 
 
-def _record_batches(batch: Any, part: Range, maker: Maker) -> Iterator[Any]:
-    """An entry's rows that lie within the range."""
-    entry = batch.entry
+def _same(entry: Any, part: Range) -> dict[str, Any]:
+    """What all messages of an entry have in common."""
     number = part.topic.rpartition("-partition-")[2]
-    same = {
+    return {
         "topic": part.topic,
         "partition": int(number) if number.isdecimal() else -1,
         "ledgerId": entry.ledger,
         "entryId": entry.entry,
         "producerName": entry.producer_name,
     }
-    made = maker.record_batch(batch.columns(maker.native), len(batch), same)
-    first, last = _rows(batch, part)
-    if first < last:
-        yield made[first:last]
 
 
 def _rows(batch: Any, part: Range) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from mqclient import rocketmq
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.spark import schema
-from mqclient.spark.arrow import Maker, gathered
+from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.options import EARLIEST, ROCKETMQ_SOURCE, ReadOptions
 from mqclient.spark.plan import (
@@ -97,10 +97,10 @@ def stream_ranges(
 def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:
     """All record batches of a range."""
     maker = Maker(arrow_schema, schema.by_name(COLUMNS))
-    return gathered(_batches(options, part, maker), options.batch_rows, options.batch_bytes)
+    return gathered(_pieces(options, part, maker), maker, options.batch_rows, options.batch_bytes)
 
 
-def _batches(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Any]:
+def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
     queue, position = part.queue, part.start
     same = {"topic": queue.topic, "broker": queue.broker, "queue": queue.number}
     assign = {rocketmq.MessageQueue(*queue): (part.start, part.end)}
@@ -116,4 +116,4 @@ def _batches(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Any]:
                     f"{part.end - position} messages before the end (option timeoutSeconds)"
                 )
             position = batch.last_offset + 1
-            yield maker.record_batch(batch.columns(maker.native), len(batch), same)
+            yield Piece(batch.columns(maker.native), len(batch), same, 0, len(batch))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqclient._impl import Impl
-from mqclient.spark.arrow import Column, Maker, gathered
+from mqclient.spark.arrow import Column, Maker, Piece, gathered
 from mqclient.spark.schema import ROCKETMQ, by_name
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -42,9 +42,14 @@ def stored(codec: Impl, count: int) -> Any:
     return codec.remoting.decode_messages(b"".join(records))
 
 
+def whole(batch: Any, maker: Maker, first: int = 0, last: int | None = None) -> Piece:
+    same = {"topic": "orders", "broker": "a", "queue": 7}
+    return Piece(batch.columns(maker.native), len(batch), same, first, len(batch) if last is None else last)
+
+
 def test_every_column_as_spark_wants_it(codec: Impl) -> None:
     batch, maker = stored(codec, 3), Maker(SPARK, by_name(ROCKETMQ))
-    made = maker.record_batch(batch.columns(maker.native), 3, {"topic": "orders", "broker": "a", "queue": 7})
+    made = maker.record_batch([whole(batch, maker)])
     made.validate(full=True)
     assert made.schema.equals(SPARK)
     rows = made.to_pylist()
@@ -60,21 +65,38 @@ def test_only_what_is_wanted_is_asked_for() -> None:
     assert maker.native == ["offset"]
 
 
-def test_repeated_values_change_with_their_batch() -> None:
+def test_pieces_are_joined_and_cut(codec: Impl) -> None:
+    maker = Maker(SPARK, by_name(ROCKETMQ))
+    batch = stored(codec, 6)
+    made = maker.record_batch([whole(batch, maker, 1, 3), whole(batch, maker), whole(batch, maker, 5)])
+    made.validate(full=True)
+    rows = made.to_pylist()
+    assert [row["offset"] for row in rows] == [1, 2, 0, 1, 2, 3, 4, 5, 5]
+    assert [row["tag"] for row in rows] == ["t", None, None, "t", None, "t", None, "t", "t"]
+    assert rows[-1] == {**rows[7]}
+
+
+def test_shared_values_change_with_their_piece() -> None:
     columns = {"topic": Column("topic", "string"), "entryId": Column("entryId", "bigint")}
     maker = Maker(pa.schema([("topic", pa.string()), ("entryId", pa.int64())]), columns)
-    for number in range(200):
-        rows = maker.record_batch({}, number + 1, {"topic": f"t{number % 3}", "entryId": number}).to_pylist()
-        assert rows == [{"topic": f"t{number % 3}", "entryId": number}] * (number + 1)
+
+    def piece(number: int) -> Piece:
+        return Piece({}, number, {"topic": f"t{number // 7}", "entryId": number}, 0, number)
+
+    for number in range(1, 20):
+        rows = maker.record_batch([piece(number), piece(number + 1)]).to_pylist()
+        wanted = [number] * number + [number + 1] * (number + 1)
+        assert [row["entryId"] for row in rows] == wanted
+        assert [row["topic"] for row in rows] == [f"t{other // 7}" for other in wanted]
 
 
-def test_small_batches_are_joined_up_to_the_limits() -> None:
-    def pieces(*sizes: int) -> list[Any]:
-        return [pa.RecordBatch.from_arrays([pa.array(range(size), pa.int64())], ["n"]) for size in sizes]
+def test_small_pieces_are_gathered_up_to_the_limits() -> None:
+    maker = Maker(pa.schema([("offset", pa.int64())]), {"offset": Column("offset", "bigint", "offset")})
 
-    def joined(rows: int, size: int, *sizes: int) -> list[int]:
-        return [len(batch) for batch in gathered(pieces(*sizes), rows, size)]
+    def sizes(rows: int, size: int, *counts: int) -> list[int]:
+        pieces = [Piece({"offset": (None, bytes(8 * count))}, count, {}, 0, count) for count in counts]
+        return [len(batch) for batch in gathered(pieces, maker, rows, size)]
 
-    assert joined(10, 1 << 20, 4, 4, 4, 20, 1) == [8, 4, 20, 1]
-    assert joined(1000, 80, 4, 4, 4) == [8, 4]
-    assert joined(10, 10) == []
+    assert sizes(10, 1 << 20, 4, 4, 4, 20, 1) == [8, 4, 20, 1]
+    assert sizes(1000, 80, 4, 4, 4) == [8, 4]
+    assert sizes(10, 10) == []
