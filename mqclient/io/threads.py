@@ -294,7 +294,8 @@ class ThreadsDriver:
     def _sleep(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
         while not slot.done:
             left = None if deadline is None else deadline - monotonic()
-            if waiter.woken:
+            # Race: the slot may have become done, *then* woken us, since the look above: so look again, after `woken`.
+            if waiter.woken and not slot.done:
                 raise ClosedError("the client was closed during the call")
             if left is None or left > 0:
                 waiter.sleep(left)

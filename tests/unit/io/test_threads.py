@@ -16,6 +16,7 @@ from mqclient.errors import ClosedError, DeadlineError, LinkError
 from mqclient.io import connection as connection_module
 from mqclient.io import threads as threads_module
 from mqclient.io.threads import ThreadsDriver
+from mqclient.io.waiting import Waiter
 from tests.support.calls import LONG, ask, in_threads
 from tests.support.echo import EchoEngine, EchoServer
 
@@ -253,6 +254,31 @@ def test_a_wait_with_its_own_deadline(driver: ThreadsDriver) -> None:
         with pytest.raises(DeadlineError, match="time given"):
             driver.wait(slot, driver.deadline(timeout))
     assert not slot._callbacks, "the waiter is detached"
+
+
+class DoneInBetween(Slot[str]):
+    """Seen pending, and done and woken right after: what another thread may do between two lines."""
+
+    __slots__ = ("looks", "waiter")
+
+    def __init__(self, waiter: Waiter) -> None:
+        super().__init__()
+        self.looks, self.waiter = 0, waiter
+
+    @property
+    def done(self) -> bool:
+        self.looks += 1
+        seen = super().done
+        if self.looks == 1:
+            self.complete("reply")
+            self.waiter.wake(None)
+        return seen
+
+
+def test_a_reply_between_two_looks_is_not_taken_for_a_close(driver: ThreadsDriver) -> None:
+    slot = DoneInBetween(Waiter(driver.deliver))
+    driver._sleep(slot.waiter, slot, None)
+    assert (slot.result(), slot.looks) == ("reply", 3)
 
 
 def test_several_threads_may_wait_for_one_slot(driver: ThreadsDriver) -> None:
