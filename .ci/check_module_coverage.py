@@ -31,9 +31,9 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
         "tests/unit/test_pulsar_codec.py",
         "tests/unit/test_pulsar_strange.py",
     ),
-    "mqclient/pulsar/aio.py": ("tests/api/async_/test_pulsar.py",),
+    "mqclient/pulsar/aio": ("tests/api/async_/test_pulsar.py",),
     "mqclient/rocketmq/aio.py": ("tests/api/async_/test_rocketmq.py",),
-    "mqclient/rocketmq/remoting/aio.py": (
+    "mqclient/rocketmq/remoting/aio": (
         "tests/api/async_/test_rocketmq.py",
         "tests/api/async_/test_rocketmq_push.py",
     ),

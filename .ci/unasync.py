@@ -1,8 +1,8 @@
 """Writes the sync faces, and their tests, from the asyncio ones; `--check` only compares.
 
-Tokens decide, so strings and comments are never hit by accident: `async` and `await` go, the names of NAMES change,
-`Awaitable[T]` and `Opening[T]` become T, `Opening(x)` x. Docstrings follow DOCS, import lines IMPORTS; a line that
-ends in `# unasync: drop` goes. The drivers of `mqclient/io` are no faces.
+Tokens decide, so strings and comments are never hit by accident: `async` and `await` go, the names of NAMES change
+and `aio_x` is `sync_x`, `Awaitable[T]` and `Opening[T]` become T, `Opening(x)` x. Docstrings follow DOCS, import lines
+IMPORTS; a line that ends in `# unasync: drop` goes. The drivers of `mqclient/io` are no faces.
 A rule that hits nothing in any source is an error: it would only confuse the next reader.
 """
 
@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = {
-    "mqclient/rocketmq/**/aio.py": ("aio.py", "sync.py"),
-    "mqclient/pulsar/**/aio.py": ("aio.py", "sync.py"),
+    "mqclient/rocketmq/**/aio*.py": ("/aio", "/sync"),
+    "mqclient/pulsar/**/aio*.py": ("/aio", "/sync"),
     "tests/api/async_/**/*.py": ("/async_/", "/sync/"),
 }
 DROPPED = ("async", "await")
@@ -50,7 +50,7 @@ class Rules:
 
     def name(self, text: str) -> str:
         self.unused.discard(text)
-        return self.names.get(text, text)
+        return f"sync_{text[4:]}" if text.startswith("aio_") else self.names.get(text, text)
 
     def replace(self, text: str, table: dict[str, str]) -> str:
         for old, new in table.items():

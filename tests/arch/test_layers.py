@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import pytest
@@ -61,7 +62,7 @@ LAYERS = {
     "rocketmq faces": Layer(
         (
             *("rocketmq/__init__.py", "rocketmq/aio.py", "rocketmq/sync.py"),
-            *("rocketmq/remoting/aio.py", "rocketmq/remoting/sync.py"),
+            *("rocketmq/remoting/aio*.py", "rocketmq/remoting/sync*.py"),
         ),
         (
             *GROUND,
@@ -74,7 +75,7 @@ LAYERS = {
         typing_only=("mqclient._native.",),
     ),
     "pulsar faces": Layer(
-        ("pulsar/__init__.py", "pulsar/aio.py", "pulsar/sync.py"),
+        ("pulsar/__init__.py", "pulsar/aio*.py", "pulsar/sync*.py"),
         (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.core.steps", "mqclient.io.", "mqclient.pulsar."),
         typing_only=("mqclient._native.",),
     ),
@@ -128,7 +129,7 @@ def layer_of(path: str) -> str:
 
 
 def covers(entry: str, path: str) -> bool:
-    return path.startswith(entry) if entry.endswith("/") else path == entry
+    return path.startswith(entry) if entry.endswith("/") else fnmatchcase(path, entry)
 
 
 def imports(node: ast.AST, path: str, *, for_typing: bool = False) -> Iterator[Import]:

@@ -1,0 +1,200 @@
+"""The asyncio faces of Pulsar consumers and readers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.driver import AsyncDriver
+from mqclient.errors import ClosedError, DeadlineError
+from mqclient.pulsar import opening, reading
+from mqclient.pulsar.consumer import ConsumerEngine
+from mqclient.pulsar.names import position
+
+if TYPE_CHECKING:
+    from mqclient._native.pulsar import Message, MessageBatch, MessageId
+
+__all__ = ["Consumer", "Reader", "Receiving"]
+
+
+class Receiving:
+    """What consumers and readers have in common: taking messages, and moving the position."""
+
+    def __init__(self, driver: AsyncDriver, engine: ConsumerEngine) -> None:
+        self._driver = driver
+        self._engine = engine
+        self._inbox = engine.mailbox
+        self._take: Callable[[], Message | None] = engine.mailbox.take
+        self._take_many: Callable[[int], list[Message]] = engine.mailbox.take_many
+
+    @property
+    def topic(self) -> str:
+        return str(self._engine.topic)
+
+    async def receive(self, timeout: float | None = None) -> Message:
+        """The next message; DeadlineError if there is none in time."""
+        message = self._take()
+        return message if message is not None else await self._receive_late(self._driver.deadline(timeout))
+
+    async def receive_many(self, max: int = 1000, timeout: float | None = None) -> list[Message]:
+        """What is there, at most `max`; if nothing is, what comes first; [] if nothing comes in time."""
+        messages = self._take_many(max)
+        return messages or await self._receive_many_late(max, self._driver.deadline(timeout))
+
+    async def seek(self, to: MessageId | datetime | int, timeout: float | None = None) -> None:
+        """Go on after a message (or at it, with `start_inclusive`), or at a time: datetime, or ms since the epoch."""
+        with self._driver.enter():
+            slot = opening.seek(self._engine, position(to))
+        await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    async def last_message_id(self, timeout: float | None = None) -> MessageId | None:
+        """Of the topic; None if it is empty."""
+        with self._driver.enter():
+            slot = reading.last_message_id(self._engine)
+        return await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    async def close(self) -> None:
+        with self._driver.enter():
+            slot = opening.close(self._engine)
+        await self._driver.wait(slot)
+
+    def diagnose(self) -> dict[str, Any]:
+        """The account of permits (window, at broker, here, released), and what waits."""
+        with self._driver.enter():
+            return self._engine.diagnose()
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        message = self._take()
+        return message if message is not None else await self._next_late()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _receive_late(self, deadline: float | None) -> Message:
+        while True:
+            with self._inbox.waiting() as wake:
+                await self._driver.wait(wake, deadline)
+                if (message := self._take()) is not None:
+                    return message
+
+    async def _receive_many_late(self, limit: int, deadline: float | None) -> list[Message]:
+        try:
+            first = await self._receive_late(deadline)
+        except DeadlineError:
+            return []
+        return [first, *self._take_many(limit - 1)]
+
+    async def _next_late(self) -> Message:
+        try:
+            return await self._receive_late(None)
+        except ClosedError:
+            raise StopAsyncIteration from None
+
+
+class Consumer(Receiving):
+    """Made by `Client.consumer`. A message that is not acknowledged comes again, to somebody."""
+
+    def __init__(self, driver: AsyncDriver, engine: ConsumerEngine) -> None:
+        super().__init__(driver, engine)
+        self._add = engine.acks.add
+        self._add_many = engine.acks.add_many
+
+    @property
+    def subscription(self) -> str:
+        return self._engine.subscription
+
+    async def ack(self, message: Message | MessageId | Sequence[Message | MessageId]) -> None:
+        """Acknowledge one or many; told to the broker in groups."""
+        signal = self._add_many(message) if isinstance(message, list | tuple) else self._add(message)
+        if signal:
+            self._acks_due(signal)
+
+    async def ack_cumulative(self, message: Message | MessageId) -> None:
+        """Acknowledge everything up to and including this; exclusive and failover subscriptions only."""
+        with self._driver.enter():
+            self._engine.ack_cumulative(message)
+
+    async def ack_confirmed(
+        self, message: Message | MessageId | Sequence[Message | MessageId], timeout: float | None = None
+    ) -> None:
+        """Acknowledge at once, and wait until the broker has said that it knows."""
+        with self._driver.enter():
+            slot = self._engine.ack_confirmed(message if isinstance(message, list | tuple) else [message])
+        await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    def nack(self, message: Message | MessageId | Sequence[Message | MessageId]) -> None:
+        """Ask for it again, after `nack_delay`; of a batch everything that is not acknowledged comes again."""
+        with self._driver.enter():
+            self._engine.nack(message if isinstance(message, list | tuple) else [message])
+
+    def redeliver(self) -> None:
+        """Ask at once for everything that is not acknowledged."""
+        with self._driver.enter():
+            self._engine.redeliver()
+
+    def pause(self) -> None:
+        """Ask for no more messages; what is here, or on its way, can be received."""
+        with self._driver.enter():
+            self._engine.pause()
+
+    def resume(self) -> None:
+        with self._driver.enter():
+            self._engine.resume()
+
+    async def stats(self, timeout: float | None = None) -> dict[str, Any]:
+        """What the broker says about this consumer."""
+        with self._driver.enter():
+            slot = reading.stats(self._engine)
+        return await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription, and close."""
+        with self._driver.enter():
+            slot = opening.unsubscribe(self._engine, force)
+        await self._driver.wait(slot)
+
+    async def __aenter__(self) -> Consumer:
+        return self
+
+    def _acks_due(self, signal: int) -> None:
+        with self._driver.enter():
+            self._engine.acks_due(signal)
+
+
+class Reader(Receiving):
+    """Made by `Client.reader`. Nothing is acknowledged: the position is the reader's own."""
+
+    async def has_message_available(self, timeout: float | None = None) -> bool:
+        """Whether there is something to read that is in the topic now."""
+        with self._driver.enter():
+            slot = reading.has_message_available(self._engine)
+        return await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    async def receive_batch(self, timeout: float | None = None) -> MessageBatch | None:
+        """The next entry, undecoded; None if there is none in time. For readers opened with `by_batch=True`."""
+        self._engine.check_by_batch()
+        found: Any = await self.receive_many(1, timeout)
+        batch: MessageBatch | None = found[0] if found else None
+        return batch
+
+    async def batches(self) -> AsyncIterator[MessageBatch]:
+        """Every entry until the reader is closed, for readers opened with `by_batch=True`."""
+        self._engine.check_by_batch()
+        while (batch := await self._batch_or_end()) is not None:
+            yield batch
+
+    async def __aenter__(self) -> Reader:
+        return self
+
+    async def _batch_or_end(self) -> Any:
+        try:
+            return await self.receive()
+        except ClosedError:
+            return None

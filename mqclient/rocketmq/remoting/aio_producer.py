@@ -1,0 +1,108 @@
+"""The asyncio face of RocketMQ producers over the remoting protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from mqclient.core.driver import AsyncDriver
+from mqclient.errors import MQError
+from mqclient.rocketmq.model import Message, MessageQueue, Receipt
+from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
+from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
+
+if TYPE_CHECKING:
+    from mqclient._native.handover import SendFuture
+
+__all__ = ["Producer"]
+
+
+class Producer:
+    """Made by `Client.producer`."""
+
+    def __init__(self, driver: AsyncDriver, engine: ProducerEngine) -> None:
+        self._driver = driver
+        self._engine = engine
+
+    @property
+    def group(self) -> str:
+        return self._engine.group
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        key: str | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float | None = 3.0,
+    ) -> Receipt:
+        """Send one message and wait for its receipt; the same key goes to the same queue.
+
+        Tried on other brokers while the error advises it and time is left. Cancelled, its outcome is unknown.
+        """
+        prepared, deadline = self._engine.prepare(message, key), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = self._engine.submit(prepared, deadline, queue)
+        return (await self._driver.wait(slot, deadline))[0]
+
+    async def send_many(
+        self,
+        messages: Iterable[Message],
+        *,
+        key: Callable[[Message], str | None] | None = None,
+        timeout: float | None = 3.0,
+        raise_on_error: bool = False,
+    ) -> list[Receipt | MQError]:
+        """Send many, batched where that is legal; of each, in order, its receipt or an MQError, both with `.ok`."""
+        prepared = self._engine.prepare_many(messages, key)
+        with self._driver.enter():
+            slot = self._engine.submit_many(prepared, self._driver.deadline(timeout))
+        return checked(await self._driver.wait(slot), raise_on_error)
+
+    async def send_arrow(
+        self,
+        batch: Any,
+        topic: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float | None = 30.0,
+        raise_on_error: bool = False,
+    ) -> list[Rows]:
+        """Send the rows of a pyarrow.RecordBatch; the outcome of each run of rows that travelled together.
+
+        `columns` says which column is the `body`, and which, if any, `keys`, `tag`, `properties` and `flag`; by default
+        those of these names.
+        """
+        prepared, deadline = prepare_rows(batch, columns), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = submit_rows(self._engine, topic, prepared, deadline, queue)
+        return checked(await self._driver.wait(slot), raise_on_error)
+
+    def submit(self, message: Message, *, key: str | None = None) -> SendFuture:
+        """Send one message and return at once; the future tells the outcome."""
+        prepared = self._engine.prepare(message, key)
+        with self._driver.enter():
+            return self._engine.submit_future(prepared)
+
+    async def send_oneway(self, message: Message, *, key: str | None = None, timeout: float | None = 3.0) -> None:
+        """Send one message that nobody confirms."""
+        prepared = self._engine.prepare(message, key)
+        with self._driver.enter():
+            slot = self._engine.submit_oneway(prepared)
+        await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    async def close(self) -> None:
+        """Leave the group; what is in flight ends by itself."""
+        with self._driver.enter():
+            slot = self._engine.close()
+        await self._driver.wait(slot)
+
+    async def __aenter__(self) -> Producer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
