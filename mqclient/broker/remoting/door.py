@@ -6,7 +6,19 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.remoting import locks, membership, offsets, pull, relay, reset, retry, routes, send, topics
+from mqclient.broker.remoting import (
+    locks,
+    membership,
+    offsets,
+    pull,
+    relay,
+    reset,
+    retry,
+    routes,
+    send,
+    topics,
+    transactions,
+)
 from mqclient.broker.remoting.server import Handler, Peer, Server
 from mqclient.broker.remoting.state import Broker, Cluster
 
@@ -29,12 +41,13 @@ class Service:
         self.pulls = pull.Pulls(broker, self.members, self.offsets)
         self.resets = reset.Resets(broker, self.members, self.offsets)
         self.relays = relay.Relays(self.members)
+        self.transactions = transactions.Transactions(broker, self.members)
         self.server = Server(house, self._table(), self._lost)
 
     def _table(self) -> Mapping[int, Handler]:
         return {
             **topics.table(self.broker),
-            **send.table(self.broker, self.retries),
+            **send.table(self.broker, self.retries, self.transactions),
             **pull.table(self.pulls),
             **offsets.table(self.offsets),
             **membership.table(self.members),
@@ -42,6 +55,7 @@ class Service:
             **retry.table(self.retries),
             **reset.table(self.resets),
             **relay.table(self.relays),
+            **transactions.table(self.transactions),
         }
 
     def _lost(self, peer: Peer) -> None:
@@ -52,7 +66,12 @@ class Service:
         await self.server.start(host)
         self.broker.host = (self.server.host, self.server.port)
         self.broker.soon = asyncio.get_running_loop().call_soon
+        self.begin()
+
+    def begin(self) -> None:
+        """What is done by the clock, asked or not."""
         self.members.start()
+        self.transactions.start()
 
 
 class RemotingDoor:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mqclient.broker.remoting.locks import Locks
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import SCHEDULE_TOPIC, TIMER_TOPIC, Broker, Incoming
+from mqclient.broker.remoting.state import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, Broker, Incoming
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import DLQ_PREFIX, RETRY_PREFIX
 
@@ -22,6 +22,7 @@ TIMES = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_OUT_MS"
 WAITS = re.compile(rb"(?:^|\x02)(?:DELAY|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 FIRST_RETRY_LEVEL = 3
+WAITING_ROOMS = (SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC)
 
 
 def table(retries: Retries) -> Mapping[int, Handler]:
@@ -76,7 +77,7 @@ class Retries:
 
     def delay(self, incoming: Incoming) -> Incoming:
         """What is to be delivered later is stored in a system topic until its time comes: by level, or timed."""
-        if not WAITS.search(incoming.properties) or incoming.topic in (SCHEDULE_TOPIC, TIMER_TOPIC):
+        if not WAITS.search(incoming.properties) or incoming.topic in WAITING_ROOMS:
             return incoming
         properties = self._remoting.decode_properties(incoming.properties)
         if properties.get("REAL_TOPIC"):
@@ -128,20 +129,11 @@ class Retries:
         return [int(word[:-1]) * UNITS[word[-1]] for word in words]
 
     def _again(self, message: Any, topic: str, properties: dict[str, str]) -> Incoming:
-        host, _, port = message.born_host.rpartition(":")
         for name in ("REAL_TOPIC", "REAL_QID", *TIMES):
             properties.pop(name, None)
-        return Incoming(
-            topic,
-            0,
-            message.body,
-            self._remoting.encode_properties(properties),
-            flag=message.flag,
-            sys_flag=message.sys_flag,
-            born_at=message.born_at,
-            born_host=(host.strip("[]"), int(port)),
-            attempts=message.attempts + 1,
-        )
+        again = Incoming.again(message, topic, 0, self._remoting.encode_properties(properties))
+        again.attempts += 1
+        return again
 
 
 def _number(text: str) -> int:

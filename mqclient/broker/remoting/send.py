@@ -17,6 +17,7 @@ from mqclient.broker.remoting.retry import Retries
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
 from mqclient.broker.remoting.state import INHERIT, WRITE, Broker, Incoming, Stored, Topic
 from mqclient.broker.remoting.topics import check_name
+from mqclient.broker.remoting.transactions import Transactions
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import DLQ_PREFIX, FORBIDDEN_TOPICS, RETRY_PREFIX
 
@@ -41,8 +42,8 @@ MAX_PROPERTIES = 32767
 TIMED = re.compile(rb"(?:^|\x02)(?:TRAN_MSG|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
 
 
-def table(broker: Broker, retries: Retries) -> Mapping[int, Handler]:
-    sends = Sends(broker, retries)
+def table(broker: Broker, retries: Retries, transactions: Transactions) -> Mapping[int, Handler]:
+    sends = Sends(broker, retries, transactions)
     return {
         Request.SEND_MESSAGE: lambda ask: sends.send(ask, LONG),
         Request.SEND_MESSAGE_V2: lambda ask: sends.send(ask, SHORT),
@@ -53,9 +54,10 @@ def table(broker: Broker, retries: Retries) -> Mapping[int, Handler]:
 class Sends:
     """Checks a send in upstream's order, stores it, and tells where it lies."""
 
-    def __init__(self, broker: Broker, retries: Retries) -> None:
+    def __init__(self, broker: Broker, retries: Retries, transactions: Transactions) -> None:
         self._broker = broker
         self._retries = retries
+        self._transactions = transactions
         self._remoting = broker.house.impl.remoting
         random = broker.house.random
         self._keys = self._remoting.UniqueKeys(bytes((127, 0, 0, 1)), random.getrandbits(16), random.getrandbits(32))
@@ -134,9 +136,8 @@ class Sends:
             incoming.properties = _with(incoming.properties, b"UNIQ_KEY", unique.encode())
         incoming.properties = _with(incoming.properties, b"CLUSTER", self._broker.config["brokerClusterName"].encode())
         properties = self._remoting.decode_properties(incoming.properties) if TIMED.search(incoming.properties) else {}
-        if properties.get("TRAN_MSG") == "true":
-            remark = f"the broker[{self._broker.host[0]}] sending transaction message is forbidden"
-            raise Refused(Response.NO_PERMISSION, remark)
+        if properties.get("TRAN_MSG") == "true" and not (incoming.attempts and "DELAY" in properties):
+            return self._reply([self._transactions.begin(incoming)], unique)
         due = self._retries.due_at(properties)
         reply = self._reply([self._broker.store(incoming)], unique)
         if due is not None:

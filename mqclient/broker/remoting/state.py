@@ -21,6 +21,8 @@ WRITE: Final = 2
 INHERIT: Final = 1
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CLUSTER_NAME: Final = "DefaultCluster"
 
 SYSTEM_TOPICS: Final = {
@@ -30,6 +32,8 @@ SYSTEM_TOPICS: Final = {
     "OFFSET_MOVED_EVENT": (1, 6),
     SCHEDULE_TOPIC: (18, 6),
     TIMER_TOPIC: (1, 6),
+    HALF_TOPIC: (1, 6),
+    OP_TOPIC: (1, 6),
 }
 """Queues and permission of the topics that a broker makes at its start."""
 
@@ -41,12 +45,17 @@ DEFAULT_CONFIG: Final = {
     "brokerPermission": "6",
     "brokerRole": "ASYNC_MASTER",
     "defaultTopicQueueNums": "8",
+    "fileReservedTime": "72",
     "longPollingEnable": "true",
     "maxMessageSize": "4194304",
     "maxTransferBytesOnMessageInMemory": "1048576",
     "maxTransferCountOnMessageInMemory": "1024",
     "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "rejectTransactionMessage": "false",
     "timerMaxDelaySec": "259200",
+    "transactionCheckInterval": "30000",
+    "transactionCheckMax": "15",
+    "transactionTimeOut": "6000",
     "useServerSideResetOffset": "true",
 }
 
@@ -73,6 +82,22 @@ class Incoming:
     born_host: tuple[str, int] = ("127.0.0.1", 0)
     attempts: int = 0
     prepared_transaction_offset: int = 0
+
+    @classmethod
+    def again(cls, message: Any, topic: str, queue_id: int, properties: bytes) -> Incoming:
+        """A stored message on its way to another place: body, flags, attempts and birth are kept."""
+        host, _, port = message.born_host.rpartition(":")
+        return cls(
+            topic,
+            queue_id,
+            message.body,
+            properties,
+            flag=message.flag,
+            sys_flag=message.sys_flag,
+            born_at=message.born_at,
+            born_host=(host.strip("[]"), int(port)),
+            attempts=message.attempts,
+        )
 
 
 class Queue:
@@ -194,7 +219,15 @@ class Broker:
         queue = self.topic(incoming.topic).queue(incoming.queue_id)
         now = self.house.clock.wall_ms()
         physical, offset = self._end, queue.log.next
-        record = self.house.impl.remoting.encode_message(
+        record = self.encode(incoming, offset, physical, now)
+        self._end += len(record)
+        queue.add(record, now, self.tag_code(incoming.properties), physical)
+        self._wake(queue)
+        return Stored(incoming.queue_id, offset, physical)
+
+    def encode(self, incoming: Incoming, offset: int, physical: int, when: int) -> bytes:
+        """A message as it is stored at this place and time."""
+        record: bytes = self.house.impl.remoting.encode_message(
             incoming.body,
             incoming.topic,
             properties=incoming.properties,
@@ -205,15 +238,12 @@ class Broker:
             sys_flag=incoming.sys_flag,
             born_at=incoming.born_at,
             born_host=incoming.born_host,
-            stored_at=now,
+            stored_at=when,
             store_host=self.host,
             attempts=incoming.attempts,
             prepared_transaction_offset=incoming.prepared_transaction_offset,
         )
-        self._end += len(record)
-        queue.add(record, now, self.tag_code(incoming.properties), physical)
-        self._wake(queue)
-        return Stored(incoming.queue_id, offset, physical)
+        return record
 
     def record(self, physical: int) -> memoryview | None:
         """What is stored at this place of the commit log, if a message begins there."""

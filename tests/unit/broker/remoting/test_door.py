@@ -61,6 +61,7 @@ def test_the_table_holds_what_the_stories_need(codec: Any) -> None:
         34,
         35,
         36,
+        37,
         38,
         41,
         42,

@@ -123,10 +123,3 @@ def test_a_time_that_is_past_is_now_and_one_too_far_is_refused(raw: Raw) -> None
     assert raw.send("timely", b"late", TIMER_DELIVER_MS="1").code == 0
     assert len(messages(raw, "timely")) == 1
     assert raw.send("timely", b"far", TIMER_DELAY_SEC="259300").code == 13
-
-
-def test_half_messages_are_refused_not_delivered(raw: Raw) -> None:
-    raw.create_topic("halves", 1)
-    answer = raw.send("halves", b"x", TRAN_MSG="true", PGROUP="p")
-    assert (answer.code, answer.field("MSG_REGION")) == (16, "DefaultRegion")
-    assert messages(raw, "halves") == []

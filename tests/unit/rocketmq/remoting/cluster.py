@@ -109,7 +109,7 @@ class VirtualCluster:
             service.broker.host = ("10.0.0.1", 10911 + number)
             self.world.listen(service.broker.host, Listener(service.server))
             service.broker.soon = self.world.soon
-            service.members.start()
+            service.begin()
 
     def _listen(self, server: Server, address: tuple[str, int]) -> None:
         server.loop = Loop(self.world)  # type: ignore[assignment]
