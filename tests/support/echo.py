@@ -118,7 +118,7 @@ class EchoServer:
     """Echoes every frame, one thread a connection; bodies that begin with a word below are orders.
 
     b"silent": no answer. b"close": close the connection. b"reset": reset it. b"garbage": send a bad length.
-    b"push N": N frames of id 0 after the echo. b"late S": answer after S seconds.
+    b"push N": N frames of id 0 after the echo. b"late S": answer after S seconds. b"hold": read on when `go` is set.
     """
 
     def __init__(self, *, tls: Any = None) -> None:
@@ -126,6 +126,7 @@ class EchoServer:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
         self.received: list[bytes] = []
+        self.go = threading.Event()
         self.connections: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -160,8 +161,8 @@ class EchoServer:
             thread.start()
 
     def _serve(self, sock: socket.socket) -> None:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 sock = self._tls.wrap_socket(sock, server_side=True)
                 self.connections.append(sock)
@@ -193,6 +194,8 @@ class EchoServer:
             timer.daemon = True
             timer.start()
         else:
+            if word == b"hold":
+                self.go.wait(30)
             sock.sendall(frame(request_id, body))
             if word == b"push":
                 sock.sendall(b"".join(frame(0, b"%d" % index) for index in range(int(argument))))

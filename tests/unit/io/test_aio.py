@@ -111,14 +111,17 @@ def test_a_done_slot_costs_no_turn_of_the_loop() -> None:
 def test_large_frames_wait_in_the_outbox_while_the_transport_is_full() -> None:
     async def test(driver: AsyncioDriver, engine: EchoEngine, server: EchoServer) -> None:
         await ask(engine, b"x")
-        slots = [engine.submit(bytes([number]) * 3_000_000, LONG) for number in range(4)]
+        held = engine.submit(b"hold", LONG)
+        slots = [engine.submit(bytes([number]) * 6_000_000, LONG) for number in range(4)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         more = engine.submit(b"behind", LONG)
         await asyncio.sleep(0)
         assert engine.link.outbox_bytes > 0
+        server.go.set()
+        assert await driver.wait(held) == b"hold"
         replies = [await driver.wait(slot) for slot in slots]
-        assert [len(reply) for reply in replies] == [3_000_000] * 4
+        assert [len(reply) for reply in replies] == [6_000_000] * 4
         assert await driver.wait(more) == b"behind"
         assert engine.link.outbox_bytes == 0
 
