@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -35,3 +36,9 @@ def test_what_is_no_json_is_a_value_error(loads: Any, _dumps: Any, text: bytes) 
 
 def test_the_library_is_named() -> None:
     assert json.library in ("orjson", "json")
+
+
+def test_the_standard_library_is_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert json._choose()[0] == json.library
+    monkeypatch.setitem(sys.modules, "orjson", None)
+    assert json._choose() == ("json", json._standard_loads, json._standard_dumps)

@@ -1,0 +1,18 @@
+"""The demo as a user runs it: every finding as it must be, on both protocols."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mqclient.cli.__main__ import main
+
+
+def test_demo_finds_everything_as_it_must_be(capfd: pytest.CaptureFixture[str]) -> None:
+    """Story 1 (no code 25 over joins and leaves), 3 (a reset moves every member) and 4 (permits add up)."""
+    assert main(["demo", "--pace", "0"]) == 0
+    shown = capfd.readouterr()
+    assert shown.err == ""
+    assert re.search(r"(\d+) of \1 findings as they must be", shown.out)
+    assert "code 25 over the whole time: 0" in shown.out
