@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 Buffer = bytes | bytearray | memoryview
 
@@ -34,6 +34,16 @@ class Segment:
 
     def start(self, index: int) -> int:
         return self.ends[index - 1] if index else 0
+
+    def search(self, text: bytes) -> Iterator[int]:
+        end = self._used
+        while (at := self._block.rfind(text, 0, end)) >= 0:
+            index = bisect_right(self.ends, at)
+            if at + len(text) <= self.ends[index]:
+                yield self.first + index
+                end = self.start(index)
+            else:  # the end of one record and the beginning of the next
+                end = at + len(text) - 1
 
 
 class Log:
@@ -129,6 +139,13 @@ class Log:
     def at_or_before(self, when: int) -> int:
         """The last record stored at this time or earlier; the first if all are newer."""
         return max(self.first, self._kept + bisect_right(self._times, when) - 1)
+
+    def search(self, text: bytes) -> Iterator[int]:
+        """The records that hold these bytes somewhere, the newest first: there is no index to keep up for it."""
+        for segment in reversed(self._segments):
+            for number in segment.search(text):
+                if number >= self.first:
+                    yield number
 
     def trim(self, first: int) -> None:
         """Forget what is older than this number, as an expired file would be."""

@@ -37,6 +37,7 @@ SHORT = {
     "batch": "m",
 }
 REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+REGION_TEXT = b"\x02" + b"\x02".join(f"{name}\x01{value}".encode() for name, value in REGION.items())
 LONG = {name: name for name in SHORT}
 MAX_PROPERTIES = 32767
 TIMED = re.compile(rb"(?:^|\x02)(?:TRAN_MSG|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
@@ -134,7 +135,8 @@ class Sends:
         if unique is None:
             unique = self._keys.next(self._broker.house.clock.wall_ms())
             incoming.properties = _with(incoming.properties, b"UNIQ_KEY", unique.encode())
-        incoming.properties = _with(incoming.properties, b"CLUSTER", self._broker.config["brokerClusterName"].encode())
+        cluster = self._broker.config["brokerClusterName"].encode()
+        incoming.properties = _with(incoming.properties, b"CLUSTER", cluster + REGION_TEXT)
         properties = self._remoting.decode_properties(incoming.properties) if TIMED.search(incoming.properties) else {}
         if properties.get("TRAN_MSG") == "true" and not (incoming.attempts and "DELAY" in properties):
             return self._reply([self._transactions.begin(incoming)], unique)

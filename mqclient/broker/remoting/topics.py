@@ -3,7 +3,6 @@
 | code | request | answered |
 |---|---|---|
 | 17 | UPDATE_AND_CREATE_TOPIC | makes or changes a topic |
-| 33 | VIEW_MESSAGE_BY_ID | the message at a place of the commit log |
 | 200 | UPDATE_AND_CREATE_SUBSCRIPTIONGROUP | makes or changes a group |
 | 215 | DELETE_TOPIC_IN_BROKER | forgets a topic and its messages |
 | 25 | UPDATE_BROKER_CONFIG | changes options, in force at once |
@@ -28,7 +27,6 @@ def table(broker: Broker) -> Mapping[int, Handler]:
     topics = Topics(broker)
     return {
         Request.UPDATE_AND_CREATE_TOPIC: topics.create,
-        Request.VIEW_MESSAGE_BY_ID: topics.view,
         Request.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: topics.create_group,
         Request.DELETE_TOPIC_IN_BROKER: topics.delete,
         Request.UPDATE_BROKER_CONFIG: topics.update_config,
@@ -75,13 +73,6 @@ class Topics:
             raise Refused(Response.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
         self._broker.topics.pop(name, None)
         return Reply()
-
-    def view(self, ask: Ask) -> Reply:
-        record = self._broker.record(ask.number("offset"))
-        if record is None:
-            remark = f"can not find message by the offset, {ask.number('offset')}"
-            raise Refused(Response.SYSTEM_ERROR, remark)
-        return Reply(body=bytes(record))
 
     def create_group(self, ask: Ask) -> Reply:
         config = read_body(ask.body)

@@ -60,6 +60,7 @@ class Transactions:
             raise Refused(Response.NO_PERMISSION, remark)
         properties = self._remoting.decode_properties(incoming.properties)
         properties["REAL_TOPIC"], properties["REAL_QID"] = incoming.topic, str(incoming.queue_id)
+        properties["__transactionId__"] = properties["UNIQ_KEY"]
         half = replace(
             incoming,
             topic=HALF_TOPIC,
@@ -107,8 +108,8 @@ class Transactions:
         return bool(self._broker.house.clock.wall_ms() > self._due(message))
 
     def _real(self, message: Any) -> Incoming:
-        """What the topic gets. The properties say still where it comes from, as with upstream."""
-        real = self._again(message, message.property("REAL_TOPIC"), int(message.property("REAL_QID")))
+        """What the topic gets. TRAN_MSG stays, as with upstream: by it consumers know that it has a transaction id."""
+        real = self._homeward(message)
         real.sys_flag = message.sys_flag & ~TRANSACTION_BITS | COMMIT
         real.prepared_transaction_offset = message.physical_offset
         return real
@@ -133,9 +134,10 @@ class Transactions:
         too_old = now - message.born_at > self._broker.number("fileReservedTime") * HOUR_MS
         if times >= self._broker.number("transactionCheckMax") or too_old:
             topic = self._broker.make_topic(GIVEN_UP_TOPIC, 1)
-            self._broker.store(self._again(message, topic.name, 0))
+            self._broker.store(Incoming.again(message, topic.name, 0, message.properties_text))
             return
-        again = self._again(message, HALF_TOPIC, 0, TRANSACTION_CHECK_TIMES=str(times + 1))
+        properties = {**message.properties, "TRANSACTION_CHECK_TIMES": str(times + 1)}
+        again = Incoming.again(message, HALF_TOPIC, 0, self._remoting.encode_properties(properties))
         message = self._message(self._broker.store(again).offset)
         self._await(message.offset)
         self._push(message)
@@ -159,7 +161,7 @@ class Transactions:
 
     def _shown(self, message: Any) -> bytes:
         """The message as its producer knows it: with its own topic and queue."""
-        real = self._again(message, message.property("REAL_TOPIC"), int(message.property("REAL_QID")))
+        real = self._homeward(message, REAL_TOPIC=message.property("REAL_TOPIC"), REAL_QID=message.property("REAL_QID"))
         return self._broker.encode(real, message.offset, message.physical_offset, message.stored_at)
 
     # ---- what is kept
@@ -189,8 +191,7 @@ class Transactions:
     def _message(self, offset: int) -> Any:
         return self._remoting.decode_messages(self._half.log.record(offset))[0]
 
-    def _again(self, message: Any, topic: str, queue_id: int, **properties: str) -> Incoming:
-        text = message.properties_text
-        if properties:
-            text = self._remoting.encode_properties({**message.properties, **properties})
-        return Incoming.again(message, topic, queue_id, text)
+    def _homeward(self, message: Any, **more: str) -> Incoming:
+        properties = dict(message.properties)
+        topic, queue_id = properties.pop("REAL_TOPIC"), int(properties.pop("REAL_QID"))
+        return Incoming.again(message, topic, queue_id, self._remoting.encode_properties({**properties, **more}))

@@ -73,3 +73,13 @@ def test_trimming_forgets_whole_segments_and_hides_the_rest() -> None:
     assert log.append(b"z", 9000) == 20
     assert bytes(log.record(20)) == b"z"
     assert log.time(20) == 9000
+
+
+def test_bytes_are_found_newest_first_in_whole_records_only() -> None:
+    log = Log(capacity=64)
+    for record in (b"ab needle", b"needle needle", b"nee", b"dle", b"x" * 100, b"last needle"):
+        log.append(record, 1)
+    assert list(log.search(b"needle")) == [5, 1, 0]
+    log.trim(1)
+    assert list(log.search(b"needle")) == [5, 1]
+    assert list(log.search(b"nothing")) == []

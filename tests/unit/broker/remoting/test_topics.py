@@ -37,15 +37,6 @@ def test_some_options_are_not_to_be_touched(raw: Raw) -> None:
     assert raw.ask(Request.UPDATE_BROKER_CONFIG, b"rocketmqHome=/\n").code == 16
 
 
-def test_a_message_is_seen_at_its_place(raw: Raw) -> None:
-    raw.create_topic("seen", 1)
-    offset_id = raw.send("seen", b"look").field("msgId")
-    place = raw.codec.parse_offset_id(offset_id)[2]
-    (message,) = raw.codec.decode_messages(raw.ask(Request.VIEW_MESSAGE_BY_ID, offset=place).body)
-    assert (message.body, message.offset_id) == (b"look", offset_id)
-    assert raw.ask(Request.VIEW_MESSAGE_BY_ID, offset=place + 1).code == 1
-
-
 def test_a_deleted_topic_is_gone(raw: Raw, names: Raw) -> None:
     raw.create_topic("gone")
     assert raw.ask(Request.DELETE_TOPIC_IN_BROKER, topic="gone").code == 0

@@ -16,7 +16,7 @@ from tests.unit.broker.remoting.conftest import Connect
 from tests.unit.broker.remoting.raw import Raw
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "rocketmq"
-NOT_YET = re.compile(r"assignment-400|pop-(200050|ack|change)|send-txhalf")
+NOT_YET = re.compile(r"assignment-400|pop-(200050|ack|change)")
 OF_MEMBERS = re.compile(r"client-status-221|running-info-307-to-client")
 NAMES = sorted(
     path.name.removesuffix("-req.frame.bin")
@@ -131,3 +131,22 @@ def test_recorded_relays_reach_the_member_that_they_name(codec: Any, connect: Co
         admin._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
         respond(member.pushed(code))
         assert admin.answer(asked.opaque).code == 0
+
+
+def test_a_question_about_a_half_message_is_put_as_the_real_broker_put_it(codec: Any) -> None:
+    asked = recorded(codec, "send-txhalf-json", "req")
+    (wanted,) = codec.remoting.FrameReader().feed((VECTORS / "check-transaction-39-json.frame.bin").read_bytes())
+    with (
+        EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker,
+        Raw(codec.remoting, broker.addresses()["broker-a"]) as raw,
+    ):
+        raw.create_topic("VecT", 4)
+        raw.ask(Request.HEART_BEAT, write_body({"clientID": "p@1", "producerDataSet": [{"groupName": "VecTxPG"}]}))
+        fields = asked.fields | {"g": broker.house.clock.wall_ms()}
+        assert raw.ask(asked.code, asked.body, **fields).code == 0
+        broker.control.move_clock(31)
+        got = raw.pushed(Request.CHECK_TRANSACTION_STATE)
+    assert (got.flag, sorted(got.fields)) == (wanted.flag, sorted(wanted.fields))
+    (ours,), (theirs,) = codec.remoting.decode_messages(got.body), codec.remoting.decode_messages(wanted.body)
+    assert (ours.topic, ours.queue_id, ours.sys_flag, ours.body) == (theirs.topic, 0, theirs.sys_flag, theirs.body)
+    assert ours.properties | {"WAIT": "false"} == theirs.properties
