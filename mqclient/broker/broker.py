@@ -95,6 +95,11 @@ class EmbeddedBroker:
         """The Pulsar broker, `pulsar://host:port`."""
         return self._address("pulsar_url")
 
+    @property
+    def pulsar_rest(self) -> str:
+        """The Pulsar broker's administration, `http://host:port`."""
+        return self._address("pulsar_rest")
+
     def addresses(self) -> dict[str, str]:
         """Everything that is listened on, by name."""
         return {name: address for door in self._doors for name, address in door.addresses().items()}

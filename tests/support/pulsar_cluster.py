@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from typing import Any
 
 from mqclient.broker import EmbeddedBroker
@@ -17,8 +19,14 @@ class PulsarCluster:
 
     def unload(self, topic: str) -> None:
         """Everybody on the topic is told to come again."""
-        if self._embedded is not None:
-            door: Any = self._embedded._doors[0]
-            self._embedded.control.call(door.unload, topic)
-        else:
-            self._real.request("PUT", f"/persistent/public/default/{topic}/unload", b"")
+        self.rest("PUT", f"persistent/public/default/{topic}/unload")
+
+    def rest(self, method: str, path: str, body: Any = None) -> Any:
+        """A call of the administration under /admin/v2, body and answer as JSON; HTTPError says what is wrong."""
+        base = self._embedded.pulsar_rest if self._embedded is not None else self._real.rest
+        data = b"" if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{base}/admin/v2/{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            content: bytes = reply.read()
+        return json.loads(content) if content.startswith((b"{", b"[", b'"')) or content.isalnum() else None

@@ -10,6 +10,7 @@ After each entry of a client's driver the permits of all its consumers are check
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from itertools import count
 from types import TracebackType
@@ -19,11 +20,12 @@ from mqclient import _schema
 from mqclient.broker.broker import House
 from mqclient.broker.control import Alarm, Clock, Control
 from mqclient.broker.pulsar.door import PulsarDoor
+from mqclient.broker.pulsar.http import Request
 from mqclient.broker.pulsar.session import NAMES, Session
 from mqclient.broker.pulsar.subscription import Consumer as BrokerConsumer
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
-from mqclient.pulsar import opening, sync
+from mqclient.pulsar import producing, subscribing, sync
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.producer import ProducerEngine
@@ -114,7 +116,7 @@ class PulsarWorld:
         self.control = self.house.control
         self.door = PulsarDoor(self.house)
         self.door.soon = self.world.soon  # type: ignore[method-assign]
-        self.door.url = "pulsar://broker:6650"
+        self.door.url, self.door.rest_url = "pulsar://broker:6650", "http://broker:8080"
         self.sessions: dict[Wire, Session] = {}
         self.world.listen(ADDRESS, self)
 
@@ -131,6 +133,14 @@ class PulsarWorld:
 
     def on_lost(self, wire: Wire) -> None:
         self.sessions[wire].connection_lost(None)
+
+    def rest(self, method: str, path: str, body: Any = None, **query: str) -> Any:
+        """A call of the administration under /admin/v2: the answer's content, or its status if that is an error's."""
+        data = b"" if body is None else json.dumps(body).encode()
+        place = ("admin", "v2", *path.strip("/").split("/"))
+        answer = self.door.rest.answer(Request(method, place, query, body=data))
+        self.world.run()
+        return answer.content if answer.status < 400 else answer.status
 
     def cut(self, cause: BaseException | None = None) -> None:
         """Every connection breaks."""
@@ -160,13 +170,13 @@ class PulsarWorld:
         return self.do(client, lambda: run_steps(make()))
 
     def producer(self, client: ClientEngine, topic: str, **options: Any) -> ProducerEngine:
-        return self.do(client, lambda: opening.open_producer(client, topic, options, None))
+        return self.do(client, lambda: producing.open_producer(client, topic, options, None))
 
     def consumer(self, client: ClientEngine, topic: str, subscription: str, **options: Any) -> ConsumerEngine:
-        return self.do(client, lambda: opening.open_consumer(client, topic, subscription, options, None))
+        return self.do(client, lambda: subscribing.open_consumer(client, topic, subscription, options, None))
 
     def reader(self, client: ClientEngine, topic: str, start: Any, **options: Any) -> ConsumerEngine:
-        return self.do(client, lambda: opening.open_reader(client, topic, start, options, None))
+        return self.do(client, lambda: subscribing.open_reader(client, topic, start, options, None))
 
     def face(self, engine: ConsumerEngine) -> sync.Consumer:
         """The sync face of a consumer, whose waits drive the world."""

@@ -30,6 +30,7 @@ def on_connect(session: Session, request: Any) -> None:
         session.close("wrong credentials")
         return
     session.connected = True
+    session.client_version = request.client_version
     session.send(
         3,
         "CommandConnected",

@@ -6,35 +6,49 @@ import asyncio
 from collections.abc import Callable
 
 from mqclient.broker.broker import House
+from mqclient.broker.pulsar import life
+from mqclient.broker.pulsar.http import HttpSession
+from mqclient.broker.pulsar.rest import Rest
 from mqclient.broker.pulsar.session import Session
-from mqclient.broker.pulsar.subscribe import send_close
-from mqclient.broker.pulsar.topics import Topic, Topics
+from mqclient.broker.pulsar.topics import Topics
 
 
 class PulsarDoor:
-    """One listening port; `pulsar_port` of the settings, or a free one."""
+    """Two listening ports, for the binary protocol and for REST: `pulsar_port` and `pulsar_rest_port` of the settings,
+    or free ones.
+    """
 
     def __init__(self, house: House) -> None:
         self.house = house
         self.topics = Topics(house)
         self.sessions: set[Session] = set()
+        self.visitors: set[HttpSession] = set()
+        self.rest = Rest(self)
         self.url = ""
-        self._server: asyncio.AbstractServer | None = None
+        self.rest_url = ""
+        self._servers: list[asyncio.Server] = []
 
     def addresses(self) -> dict[str, str]:
-        return {"pulsar_url": self.url} if self.url else {}
+        return {"pulsar_url": self.url, "pulsar_rest": self.rest_url} if self.url else {}
 
     async def start(self, host: str) -> None:
-        port = int(self.house.settings.get("pulsar_port", 0))
-        self._server = await asyncio.get_running_loop().create_server(lambda: Session(self), host, port)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"pulsar://{host}:{port}"
+        port = await self._listen(lambda: Session(self), host, "pulsar_port")
+        rest = await self._listen(lambda: HttpSession(self.rest.answer, self.visitors), host, "pulsar_rest_port")
+        self.url, self.rest_url = f"pulsar://{host}:{port}", f"http://{host}:{rest}"
+
+    async def _listen(self, make: Callable[[], asyncio.BaseProtocol], host: str, setting: str) -> int:
+        port = int(self.house.settings.get(setting, 0))
+        server = await asyncio.get_running_loop().create_server(make, host, port)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         for session in list(self.sessions):
             session.close("the broker stops")
+        for visitor in list(self.visitors):
+            visitor.close()
 
     def soon(self, call: Callable[[], None]) -> None:
         """When the loop has done what it is doing."""
@@ -42,23 +56,7 @@ class PulsarDoor:
 
     def unload(self, name: str) -> None:
         """As when the topic moves: everybody is told to come again."""
-        topic = self.topics.make(name)
-        _close_producers(topic)
-        for subscription in list(topic.subscriptions.values()):
-            for consumer in list(subscription.consumers):
-                consumer.session.consumers.pop(consumer.consumer_id, None)
-                send_close(consumer)
-                subscription.remove(consumer, resets=True)
-
-
-def _close_producers(topic: Topic) -> None:
-    for producer in list(topic.producers.values()):
-        ids = [number for number, known in producer.session.producers.items() if known is producer]
-        for number in ids:
-            del producer.session.producers[number]
-            producer.session.closed_producers[number] = producer.session.house.clock.mono()
-            producer.session.send(15, "CommandCloseProducer", producer_id=number, request_id=2**64 - 1)
-        producer.leave()
+        life.unload(self.topics.make(name))
 
 
 def make(house: House) -> PulsarDoor:

@@ -2,70 +2,113 @@
 
 | command | answer |
 |---|---|
-| PARTITIONED_METADATA | 0 partitions; a missing topic is made, unless the client says not to: TopicNotFound |
+| PARTITIONED_METADATA | how many partitions; of a missing topic as many as the policy gives it, or TopicNotFound |
 | LOOKUP | Connect, this broker |
-| GET_TOPICS_OF_NAMESPACE | all names, unfiltered: the client applies its pattern |
+| GET_TOPICS_OF_NAMESPACE | names, filtered by the pattern if it is a plain one; nothing if the hash is the same |
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.pulsar.topics import Topic
-from mqclient.errors import ConfigError
+from mqclient.broker.pulsar.topics import Refused, Topic, Topics
 from mqclient.pulsar.codes import LookupType, ServerError
 from mqclient.pulsar.names import TopicName
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.session import Session
 
-NAMESPACES = frozenset(("public/default",))
+PATTERN_LENGTH = 50
+"""Longer ones are left to the client, as upstream (`subscriptionPatternMaxLength`)."""
+QUANTIFIERS = 2
+ALL, NON_PERSISTENT = 2, 1
 
 
-def refuse_topic(session: Session, name: str) -> tuple[ServerError, str] | None:
-    """Why a topic cannot be served, if it cannot."""
-    try:
-        topic = TopicName.parse(name)
-    except ConfigError as error:
-        return ServerError.InvalidTopicName, str(error)
-    if not topic.persistent:
-        return ServerError.NotAllowedError, "non-persistent topics are not supported by mqclient's embedded broker"
-    if f"{topic.tenant}/{topic.namespace}" not in NAMESPACES:
-        return ServerError.TopicNotFound, f"Namespace not found: {topic.tenant}/{topic.namespace}"
-    return None
+def partitions(topics: Topics, name: TopicName, create: bool) -> int:
+    """How many partitions a topic has, or will have when it is used; Refused if there will be none such."""
+    known = topics.partitions.get(str(name))
+    if known is not None or topics.is_there(name):
+        return known or 0
+    policy = topics.policies.auto_creation(name)
+    if not (create and policy.allowed):
+        raise Refused(ServerError.TopicNotFound, f"Topic not found: {name}")
+    if policy.partitions and name.partition < 0:
+        topics.partition(name, policy.partitions)
+        return policy.partitions
+    return 0
 
 
 def on_partitions(session: Session, request: Any) -> None:
-    refusal = refuse_topic(session, request.topic)
-    if refusal is None and session.topics.get(request.topic) is None:
-        if request.metadata_auto_creation_enabled:
-            session.topics.make(request.topic)
-        else:
-            refusal = ServerError.TopicNotFound, f"Topic not found: {request.topic}"
-    fields: dict[str, Any] = {"response": 0, "partitions": 0}
-    if refusal is not None:
-        fields = {"response": 1, "error": refusal[0], "message": refusal[1]}
+    fields: dict[str, Any] = {"response": 1}
+    try:
+        name = session.topics.check(request.topic)
+        number = partitions(session.topics, name, request.metadata_auto_creation_enabled)
+        fields = {"response": 0, "partitions": number}
+    except Refused as refused:
+        fields |= {"error": refused.code, "message": str(refused)}
     session.send(22, "CommandPartitionedTopicMetadataResponse", request_id=request.request_id, **fields)
 
 
 def on_lookup(session: Session, request: Any) -> None:
-    refusal = refuse_topic(session, request.topic)
     fields: dict[str, Any] = {
         "response": LookupType.Connect,
         "brokerServiceUrl": session.door.url,
         "authoritative": True,
     }
-    if refusal is not None:
-        fields = {"response": LookupType.Failed, "error": refusal[0], "message": refusal[1]}
+    try:
+        session.topics.check(request.topic)
+    except Refused as refused:
+        fields = {"response": LookupType.Failed, "error": refused.code, "message": str(refused)}
     session.send(24, "CommandLookupTopicResponse", request_id=request.request_id, **fields)
+
+
+def plain_pattern(pattern: str) -> Callable[[str], bool] | None:
+    """Whether a name matches; None for a pattern that might cost too much, which is left to the client.
+
+    Python's engine goes back over what it tried: without groups and with two open ends that stays quadratic.
+
+    >>> matches = plain_pattern("public/default/orders-.*")
+    >>> matches("persistent://public/default/orders-1"), matches("persistent://public/default/other")
+    (True, False)
+    >>> plain_pattern("(a+)+")
+    """
+    open_ends = sum(pattern.count(sign) for sign in "*+?{")
+    if len(pattern) > PATTERN_LENGTH or "(" in pattern or open_ends > QUANTIFIERS:
+        return None
+    try:
+        compiled = re.compile(pattern.partition("://")[2] or pattern)
+    except re.error:
+        return None
+    return lambda name: compiled.fullmatch(name.partition("://")[2]) is not None
+
+
+def topics_hash(session: Session, names: Sequence[str]) -> str:
+    """CRC-32C of the sorted names joined by a comma, its little-endian bytes in hex."""
+    crc = session.impl.digest.crc32c(",".join(sorted(names)).encode()) if names else 0
+    return int(crc).to_bytes(4, "little").hex()
 
 
 def on_topics(session: Session, request: Any) -> None:
     def wanted(topic: Topic) -> bool:
-        return bool(request.mode == 2 or topic.name.persistent == (request.mode == 0))
+        return bool(request.mode == ALL or topic.name.persistent == (request.mode != NON_PERSISTENT))
 
-    topics = session.topics.in_namespace(request.namespace, wanted)
-    session.send(33, "CommandGetTopicsOfNamespaceResponse", request_id=request.request_id, topics=topics, changed=True)
+    names = session.topics.in_namespace(request.namespace, wanted)
+    matches = plain_pattern(request.topics_pattern) if request.topics_pattern else None
+    if matches is not None:
+        names = [name for name in names if matches(name)]
+    told = topics_hash(session, names)
+    changed = not request.topics_hash or told != request.topics_hash
+    session.send(
+        33,
+        "CommandGetTopicsOfNamespaceResponse",
+        request_id=request.request_id,
+        topics=names if changed else [],
+        filtered=matches is not None,
+        topics_hash=told,
+        changed=changed,
+    )
 
 
 HANDLERS = {21: on_partitions, 23: on_lookup, 32: on_topics}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.pulsar.lookup import refuse_topic
 from mqclient.broker.pulsar.topics import Refused, Topic
 from mqclient.pulsar.codes import ProducerAccessMode, ServerError
 
@@ -84,9 +83,7 @@ def _open(session: Session, request: Any, place: Producer) -> None:
 
 
 def _check(session: Session, request: Any) -> Topic:
-    refusal = refuse_topic(session, request.topic)
-    if refusal is not None:
-        raise Refused(*refusal)
+    session.topics.check(request.topic)
     unsupported = [
         ("access modes other than Shared", request.producer_access_mode != ProducerAccessMode.Shared),
         ("schemas", request.HasField("schema")),
@@ -95,7 +92,13 @@ def _check(session: Session, request: Any) -> Topic:
     for what, asked in unsupported:
         if asked:
             raise Refused(ServerError.NotAllowedError, f"{what} are not supported by mqclient's embedded broker")
-    return session.topics.make(request.topic)
+    topic = session.topics.admit(request.topic)
+    if topic.terminated:
+        raise Refused(ServerError.TopicTerminatedError, "Topic was already terminated")
+    most = session.topics.policies.value("maxProducers", topic.name)
+    if most and len(topic.producers) >= most:
+        raise Refused(ServerError.ProducerBusy, "Topic reached max producers limit")
+    return topic
 
 
 def _welcome(session: Session, request: Any, producer: Producer, last_sequence_id: int) -> None:

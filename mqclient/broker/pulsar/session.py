@@ -46,6 +46,7 @@ class Session(asyncio.Protocol):
         self.closed = False
         self.writable = True
         self.peer = ""
+        self.client_version = ""
         self.pending_delay = 0.0
         self._reader = self.impl.pulsar.FrameReader()
         self._transport: asyncio.Transport | None = None

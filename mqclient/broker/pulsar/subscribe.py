@@ -17,7 +17,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.pulsar.lookup import refuse_topic
 from mqclient.broker.pulsar.subscription import Consumer, Subscription, stats
 from mqclient.broker.pulsar.topics import Refused, Topic
 from mqclient.pulsar.codes import InitialPosition, ServerError, SubType
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mqclient.broker")
 
-MAX_UNACKED = 50_000
 EARLIEST = 2**64 - 1
 LATEST = 2**63 - 1
 
@@ -104,11 +102,12 @@ def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
     if subscription is not None and subscription.durable != request.durable:
         raise Refused(ServerError.NotAllowedError, f"Subscription {request.subscription} is durable or is not")
     if subscription is None:
-        mark = _first_mark(topic, request)
-        subscription = Subscription(topic, request.subscription, request.subType, request.durable, mark)
-        topic.subscriptions[request.subscription] = subscription
+        subscription = _make(session, topic, request)
+    most = session.topics.policies.value("maxConsumers", topic.name)
+    if most and sum(len(other.consumers) for other in topic.subscriptions.values()) >= most:
+        raise Refused(ServerError.ConsumerBusy, "Topic reached max consumers limit")
     subscription.kind = request.subType
-    limit = int(session.house.settings.get("maxUnackedMessagesPerConsumer", MAX_UNACKED))
+    limit = session.topics.policies.value("maxUnackedMessagesOnConsumer", topic.name)
     consumer = Consumer(
         session, subscription, request.consumer_id, request.consumer_name, request.priority_level, limit
     )
@@ -119,10 +118,16 @@ def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
     return None
 
 
+def _make(session: Session, topic: Topic, request: Any) -> Subscription:
+    if request.durable and not session.topics.policies.auto_subscription(topic.name):
+        text = f"Subscription {request.subscription} does not exist on {topic.text}, and none is made by subscribing"
+        raise Refused(ServerError.SubscriptionNotFound, text)
+    mark = _first_mark(topic, request)
+    return topic.subscribe(request.subscription, request.subType, durable=request.durable, mark=mark)
+
+
 def _check(session: Session, request: Any) -> Topic:
-    refusal = refuse_topic(session, request.topic)
-    if refusal is not None:
-        raise Refused(*refusal)
+    session.topics.check(request.topic)
     if not request.subscription:
         raise Refused(ServerError.ProducerBusy, "Empty subscription name")
     if request.read_compacted and request.subType in (SubType.Shared, SubType.Key_Shared):
@@ -135,9 +140,7 @@ def _check(session: Session, request: Any) -> Topic:
     for what, asked in unsupported:
         if asked:
             raise Refused(ServerError.NotAllowedError, f"{what} are not supported by mqclient's embedded broker")
-    if session.topics.get(request.topic) is None and not request.force_topic_creation:
-        raise Refused(ServerError.TopicNotFound, f"Topic {request.topic} does not exist")
-    return session.topics.make(request.topic)
+    return session.topics.admit(request.topic, create=request.force_topic_creation)
 
 
 def _first_mark(topic: Topic, request: Any) -> int:

@@ -8,11 +8,11 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.cursor import Cursor, words_of
-from mqclient.broker.pulsar.topics import Topic
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.session import Session
+    from mqclient.broker.pulsar.topics import Topic
 
 ROUND_ROBIN = 20
 """Entries that one consumer of a shared subscription gets before it is the next one's turn."""
@@ -27,6 +27,7 @@ class Consumer:
 
     __slots__ = (
         "aside",
+        "at_end",
         "blocked",
         "consumer_id",
         "delivered",
@@ -63,6 +64,7 @@ class Consumer:
         """Every grant as it came: for tests, which add them up."""
         self.delivered = 0
         self.redelivered = 0
+        self.at_end = False
 
     def flow(self, permits: int) -> None:
         self.flows.append(permits)
@@ -98,6 +100,12 @@ class Consumer:
         self.permits += self.aside
         self.aside = 0
         self.subscription.poke()
+
+    def reach_end(self) -> None:
+        """Nothing is left of a terminated topic, and nothing will come: told once, after the first FLOW."""
+        if self.flows and not self.at_end:
+            self.at_end = True
+            self.session.send(27, "CommandReachedEndOfTopic", consumer_id=self.consumer_id)
 
     @property
     def ready(self) -> bool:
@@ -152,6 +160,7 @@ class Subscription:
         self._redeliveries: dict[int, int] = {}
         self._turn = 0
         self._poked = False
+        self.messages_out = 0
 
     @property
     def shared(self) -> bool:
@@ -228,8 +237,8 @@ class Subscription:
         owner = next((consumer for consumer in self.consumers if entry in consumer.pending), None)
         if owner is not None and acked:
             owner.settle(entry, acked)
-        if self.kind == SubType.Key_Shared:
-            self.poke()  # others of its key may have waited for it
+        if self.kind == SubType.Key_Shared or self.topic.terminated:
+            self.poke()  # others of its key may have waited for it; or it was the very last
 
     def ack_up_to(self, entry: int, remaining: int | None) -> None:
         if remaining is None:
@@ -237,6 +246,8 @@ class Subscription:
         else:
             self.cursor.ack_up_to(entry - 1)
             self.cursor.ack_part(entry, self.topic.messages(entry), remaining)
+        if self.topic.terminated:
+            self.poke()
 
     def redeliver(self, consumer: Consumer, entries: list[int] | None, epoch: int | None) -> None:
         """Entries of this consumer, or all that it has: again, and counted. One active consumer: from the mark on."""
@@ -272,6 +283,9 @@ class Subscription:
         elif self.active is not None:
             for entry in self._unread(self.active):
                 self._send(self.active, entry)
+        if self.topic.terminated and not self.backlog:
+            for consumer in self.consumers:
+                consumer.reach_end()
 
     def _unread(self, consumer: Consumer) -> Iterator[int]:
         """Entries in order, as long as this consumer can take them."""
@@ -348,6 +362,7 @@ class Subscription:
         count = topic.messages(entry)
         bits = cursor.remaining(entry, count)
         consumer.charge(entry, bits.bit_count())
+        self.messages_out += bits.bit_count()
         frame: bytes = consumer.session.impl.pulsar.encode_message(
             consumer.consumer_id,
             topic.ledger,

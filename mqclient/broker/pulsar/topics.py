@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.broker import House
+from mqclient.broker.pulsar.policies import Policies, whole
+from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.broker.store import Log
+from mqclient.errors import ConfigError
 from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.names import TopicName
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.produce import Producer
-    from mqclient.broker.pulsar.subscription import Subscription
 
 
 class Refused(Exception):
@@ -36,18 +37,27 @@ class Topic:
         self.log = Log()
         self.producers: dict[str, Producer] = {}
         self.subscriptions: dict[str, Subscription] = {}
-        self._counts = array("i")
+        self.terminated = False
+        """Nothing is taken any more; who has acknowledged everything is told."""
+        self.messages_in = 0
+        self.bytes_in = 0
         self._latest = 0
 
     def append(self, entry: Any) -> int:
         """Keep an entry as it was sent; its number."""
         # Positive: messages of a plain entry; negative: of a batch-framed one, be it a batch of one.
-        self._counts.append(-entry.num_messages if entry.batched else 1)
+        self.messages_in += entry.num_messages
+        self.bytes_in += len(entry.stored)
         self._latest = max(self._latest, entry.published_at)
-        number = self.log.append(entry.stored, self._latest)
+        number = self.log.append(entry.stored, self._latest, -entry.num_messages if entry.batched else 1)
         for subscription in self.subscriptions.values():
             subscription.poke()
         return number
+
+    def subscribe(self, name: str, kind: int, *, durable: bool = True, mark: int = -1) -> Subscription:
+        """A new subscription; everything up to `mark` counts as acknowledged."""
+        made = self.subscriptions[name] = Subscription(self, name, kind, durable, mark)
+        return made
 
     @property
     def end(self) -> int:
@@ -55,10 +65,10 @@ class Topic:
 
     def messages(self, entry: int) -> int:
         """How many messages an entry holds."""
-        return abs(self._counts[entry])
+        return abs(self.log.mark(entry))
 
     def batched(self, entry: int) -> bool:
-        return self._counts[entry] < 0
+        return self.log.mark(entry) < 0
 
     def entry_of(self, ledger: int, entry: int) -> int:
         """The number of an entry by its id; what lies before our ledger is -1, what lies behind is the end."""
@@ -68,10 +78,13 @@ class Topic:
 
 
 class Topics:
-    """All topics of the broker; a name that is asked for is made."""
+    """All topics of the broker, partitions among them."""
 
     def __init__(self, house: House) -> None:
         self.house = house
+        self.policies = Policies(house.settings)
+        self.partitions: dict[str, int] = {}
+        """Partitioned topics: their names, and how many partitions each has."""
         self._ledgers = count(1)
         self._names = count()
         self._topics: dict[str, Topic] = {}
@@ -80,10 +93,67 @@ class Topics:
         return self._topics.get(str(TopicName.parse(name)))
 
     def make(self, name: str) -> Topic:
+        """The topic of this name; whoever may not make it has asked `admit` before."""
         parsed = TopicName.parse(name)
         topic = self._topics.get(str(parsed))
         if topic is None:
             topic = self._topics[str(parsed)] = Topic(parsed, next(self._ledgers))
+        return topic
+
+    def forget(self, topic: Topic) -> None:
+        """It is gone, and so is what it held."""
+        self._topics.pop(topic.text, None)
+
+    def partition(self, name: TopicName, number: int) -> None:
+        """Make a partitioned topic, or let one grow: new partitions have the subscriptions of the old."""
+        before = self.partitions.get(str(name), 0)
+        self.partitions[str(name)] = number
+        known = self.get(str(name.partitioned(0))) if before else None
+        for index in range(before, number):
+            topic = self.make(str(name.partitioned(index)))
+            for subscription in [] if known is None else list(known.subscriptions.values()):
+                if subscription.durable:
+                    topic.subscribe(subscription.name, subscription.kind)
+
+    def is_there(self, name: TopicName) -> bool:
+        return str(name) in self._topics or str(name) in self.partitions
+
+    def each(self) -> list[Topic]:
+        return list(self._topics.values())
+
+    def parts(self, name: TopicName) -> list[Topic]:
+        """What is stored under a name: its partitions, or the one topic; empty if there is neither."""
+        number = self.partitions.get(str(name), 0)
+        names = [str(name.partitioned(index)) for index in range(number)] if number else [str(name)]
+        return [topic for text in names if (topic := self._topics.get(text)) is not None]
+
+    def admit(self, name: str, *, create: bool = True) -> Topic:
+        """The topic to produce to or to consume from, made if that is allowed; Refused says why there is none."""
+        topic = self.check(name)
+        known = self._topics.get(str(topic))
+        if known is not None:
+            return known
+        number = self.partitions.get(str(whole(topic)), 0)
+        if number and topic.partition >= number:
+            text = f"Illegal topic partition name {topic} with max allowed {number} partitions"
+            raise Refused(ServerError.NotAllowedError, text)
+        if number and topic.partition < 0:
+            raise Refused(ServerError.NotAllowedError, f"{topic} is a partitioned topic: its partitions are served")
+        if not number and not (create and self.policies.auto_creation(topic).allowed):
+            raise Refused(ServerError.TopicNotFound, f"Topic {topic} does not exist")
+        return self.make(name)
+
+    def check(self, name: str) -> TopicName:
+        """A name that could be served here."""
+        try:
+            topic = TopicName.parse(name)
+        except ConfigError as error:
+            raise Refused(ServerError.InvalidTopicName, f"Invalid topic name: {error}") from None
+        if not topic.persistent:
+            text = "non-persistent topics are not supported by mqclient's embedded broker"
+            raise Refused(ServerError.NotAllowedError, text)
+        if not self.policies.known(topic):
+            raise Refused(ServerError.TopicNotFound, "Namespace not found")
         return topic
 
     def in_namespace(self, namespace: str, wanted: Callable[[Topic], bool]) -> list[str]:
