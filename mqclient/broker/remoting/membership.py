@@ -5,7 +5,7 @@
 | 34 | HEART_BEAT | registers producers, consumers and their subscriptions |
 | 35 | UNREGISTER_CLIENT | removes this connection from its groups |
 | 38 | GET_CONSUMER_LIST_BY_GROUP | one id per connection: equal ids stand there twice |
-| 46 | CHECK_CLIENT_CONFIG | whether a subscription's filter can be served: tags can |
+| 46 | CHECK_CLIENT_CONFIG | whether a subscription's filter can be served |
 | 203 | GET_CONSUMER_CONNECTION_LIST | who, from where, with which subscriptions |
 | 40 | NOTIFY_CONSUMER_IDS_CHANGED | pushed to all members of a clustering group when one came or went |
 """
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mqclient.broker.remoting import filters
 from mqclient.broker.remoting.server import VERSION, Ask, Handler, Peer, Refused, Reply
 from mqclient.broker.remoting.state import HELP, Broker
 from mqclient.rocketmq.codes import Request, Response
@@ -109,10 +110,7 @@ class Members:
 
     def check(self, ask: Ask) -> Reply:
         data = read_body(ask.body).get("subscriptionData") or {}
-        kind = data.get("expressionType") or "TAG"
-        if kind != "TAG":
-            remark = f"The broker does not support consumer to filter message by {kind}"
-            raise Refused(Response.SYSTEM_ERROR, remark)
+        filters.check(self._broker, data.get("expressionType") or filters.TAG, str(data.get("subString") or ""))
         return Reply()
 
     def connections(self, ask: Ask) -> Reply:

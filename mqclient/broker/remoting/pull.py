@@ -1,4 +1,4 @@
-"""Owns pulling: upstream's checks in upstream's order, the tag filter, and pulls held until something arrives.
+"""Owns pulling: upstream's checks in upstream's order, filters, and pulls held until something arrives.
 
 | code | request | answered |
 |---|---|---|
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mqclient.broker.control import Alarm
+from mqclient.broker.remoting import filters
+from mqclient.broker.remoting.filters import Filter
 from mqclient.broker.remoting.membership import Members
 from mqclient.broker.remoting.offsets import Offsets
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
@@ -78,14 +80,15 @@ class Pulls:
             return None
         return reply
 
-    def _hold(self, pull: Pull, queue: Queue, wanted: frozenset[int], seconds: float) -> None:
+    def _hold(self, pull: Pull, queue: Queue, wanted: Filter | None, seconds: float) -> None:
         """Keep it until a message comes that its filter wants. Woken, it is served without holding it again."""
         alarm: Alarm
 
         def wake() -> None:
             if not pull.ask.peer.open:
                 alarm.cancel()
-            elif wanted and not any(queue.tag(offset) in wanted for offset in range(pull.offset, queue.log.next)):
+            elif wanted and not any(wanted.wants(queue, offset) for offset in range(seen[0], queue.log.next)):
+                seen[0] = queue.log.next
                 queue.waiting.append(wake)
             else:
                 finish()
@@ -103,11 +106,12 @@ class Pulls:
                 pull.ask.answer(refused.reply)
 
         done: list[bool] = []
+        seen = [pull.offset]
         queue.waiting.append(wake)
         alarm = self._broker.house.clock.after(seconds, finish)
 
-    def _serve(self, pull: Pull) -> tuple[Reply, Queue | None, frozenset[int]]:
-        """The answer, the queue it is about, and the tag codes that the filter wants (none: everything)."""
+    def _serve(self, pull: Pull) -> tuple[Reply, Queue | None, Filter | None]:
+        """The answer, the queue it is about, and its filter (none: everything)."""
         self._check_permissions(pull)
         wanted = self._wanted(pull)
         key = (pull.group, pull.topic, pull.queue_id)
@@ -133,35 +137,19 @@ class Pulls:
             remark += f"[{topic.read_queues}] consumer:[/{pull.ask.peer.address}]"
             raise Refused(Response.INVALID_PARAMETER, remark)
 
-    def _wanted(self, pull: Pull) -> frozenset[int]:
+    def _wanted(self, pull: Pull) -> Filter | None:
         if pull.sys_flag & SUBSCRIPTION:
-            self._check_type(pull.ask.text("expressionType", "TAG"))
-            return self._codes_of(pull.ask.text("subscription", "*"))
+            kind = pull.ask.text("expressionType", filters.TAG)
+            return filters.of_request(self._broker, kind, pull.ask.text("subscription", ""))
         group = self._members.consumers.get(pull.group)
         broadcasting = group is not None and group.model == "BROADCASTING"
         if broadcasting and not self._broker.group(pull.group).broadcast_enable:
             remark = f"the consumer group[{pull.group}] can not consume by broadcast way"
             raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_BROADCAST)
         subscription = self._members.check_version(pull.group, pull.topic, pull.ask.number("subVersion"))
-        self._check_type(subscription.get("expressionType") or "TAG")
-        if subscription.get("subString") == "*":
-            return frozenset()
-        return frozenset(int(code) for code in subscription.get("codeSet") or ())
+        return filters.of_heartbeat(self._broker, subscription)
 
-    def _check_type(self, expression_type: str) -> None:
-        if expression_type != "TAG":
-            remark = f"The broker does not support consumer to filter message by {expression_type}"
-            raise Refused(Response.SYSTEM_ERROR, remark)
-
-    def _codes_of(self, expression: str) -> frozenset[int]:
-        if not expression or expression == "*":
-            return frozenset()
-        tags = [tag.strip() for tag in expression.split("||") if tag.strip()]
-        if not tags:
-            raise Refused(Response.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
-        return frozenset(self._broker.house.impl.digest.java_string_hash(tag) for tag in tags)
-
-    def _read(self, queue: Queue, offset: int, count: int, wanted: frozenset[int]) -> Reply:
+    def _read(self, queue: Queue, offset: int, count: int, wanted: Filter | None) -> Reply:
         first, end = queue.log.first, queue.log.next
         if end == 0:
             code = Response.PULL_OFFSET_MOVED if offset else Response.PULL_NOT_FOUND
@@ -174,7 +162,7 @@ class Pulls:
             return self._reply(queue, Response.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", end)
         count = max(1, min(count, self._broker.number("maxTransferCountOnMessageInMemory")))
         limit = self._broker.number("maxTransferBytesOnMessageInMemory")
-        if not wanted:
+        if wanted is None:
             views, following = queue.log.read(offset, count, limit)
         else:
             views, following = self._filtered(queue, offset, count, limit, wanted)
@@ -183,13 +171,13 @@ class Pulls:
         return self._reply(queue, Response.SUCCESS, "FOUND", following, views)
 
     def _filtered(
-        self, queue: Queue, offset: int, count: int, limit: int, wanted: frozenset[int]
+        self, queue: Queue, offset: int, count: int, limit: int, wanted: Filter
     ) -> tuple[list[memoryview], int]:
-        """Single records whose tag code is wanted; a scan looks at a limited number of entries, as upstream's."""
+        """Single records that are wanted; a scan looks at a limited number of entries, as upstream's."""
         views: list[memoryview] = []
         stop = min(queue.log.next, offset + max(SCAN_BYTES, count * SCAN_ENTRY) // SCAN_ENTRY)
         while offset < stop and len(views) < count and (limit > 0 or not views):
-            if queue.tag(offset) in wanted:
+            if wanted.wants(queue, offset):
                 record = queue.log.record(offset)
                 if views and len(record) > limit:
                     break
