@@ -6,8 +6,8 @@
 |----------------------------------------------------------|----------------------------------------|
 | cutting frames, reading both header forms                | fields as a dict                       |
 | `encode_send`, `encode_pull`                             | `encode_frame`: every other command    |
-| walking pull replies, messages, tag filter, `columns`    | hosts as text, inner batches           |
-| batch elements, stored messages, `encode_columns`, ids   | `split_batch`, parsing ids             |
+| walking pull replies, tag filter, columns both ways      | hosts as text, inner batches           |
+| batch elements, stored messages, `store_batch`, ids      | `split_batch`, parsing ids             |
 """
 
 cimport cython
@@ -39,5 +39,7 @@ include "remoting/messages.pxi"
 include "remoting/decode.pxi"
 include "remoting/columns.pxi"
 include "remoting/batch.pxi"
+include "remoting/stored.pxi"
 include "remoting/rows.pxi"
 include "remoting/ids.pxi"
+include "remoting/outgoing.pxi"

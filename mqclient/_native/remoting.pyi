@@ -313,6 +313,23 @@ def encode_message(
     """A message as a broker stores and answers it: crc, magic (v2 for a topic above 127 bytes) and the IPv6 bits of
     sys_flag are set here."""
 
+def store_batch(
+    body: Buffer,
+    topic: str,
+    *,
+    queue_id: int = 0,
+    offset: int = 0,
+    physical_offset: int = 0,
+    sys_flag: int = 0,
+    born_at: int = 0,
+    born_host: tuple[str, int] = ("127.0.0.1", 0),
+    stored_at: int = 0,
+    store_host: tuple[str, int] = ("127.0.0.1", 0),
+) -> tuple[bytes, bytes, bytes]:
+    """All messages of a batch body as a broker stores them, at consecutive offsets and places of its log, in one bytes;
+    where each ends in there (uint32 each, native order); and the code of each one's tag, which is what brokers filter
+    by: Java's hash, 0 without a tag (int32 each)."""
+
 @final
 class BatchBuilder:
     """Gathers messages into the body of a batch send."""
@@ -337,6 +354,26 @@ class BatchBuilder:
     def count(self) -> int: ...
     def seal(self) -> bytes:
         """The body; the builder is empty again."""
+
+def add_messages(
+    builder: BatchBuilder,
+    messages: Sequence[Any],
+    start: int,
+    topic: str,
+    unique: UniqueKeys,
+    now_ms: int,
+    ids: list[str],
+    *,
+    reserved: frozenset[str] | set[str],
+    max_size: int = ...,
+    max_count: int = ...,
+    most: int = ...,
+) -> int:
+    """Append the producer's messages (body, tag, keys, properties, flag) from `start` on, in one crossing, each with
+    the next unique key, which `ids` gets; gives the place of the first that was not added.
+
+    It stops when the batch is full (one always fits an empty batch), and in front of a message that may not stand in
+    it: of another topic, delayed, with an empty body or one above `most`, with a reserved property."""
 
 def encode_columns(
     columns: Mapping[str, Column],

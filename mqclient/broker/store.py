@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 Buffer = bytes | bytearray | memoryview
 
@@ -16,21 +16,30 @@ class Segment:
 
     __slots__ = ("_block", "_used", "ends", "first", "view")
 
-    def __init__(self, first: int, capacity: int) -> None:
+    def __init__(self, first: int, block: bytes | bytearray, ends: array[int] | None = None) -> None:
         self.first = first
-        self.ends = array("I")
-        self._block = bytearray(capacity)
-        self._used = 0
-        self.view = memoryview(self._block).toreadonly()
+        self.ends = array("I") if ends is None else ends
+        self._block = block
+        self._used = self.ends[-1] if self.ends else 0
+        self.view = memoryview(block).toreadonly()
 
     def room(self) -> int:
         return len(self._block) - self._used
 
     def append(self, record: Buffer) -> None:
+        assert isinstance(self._block, bytearray)
         end = self._used + len(record)
         self._block[self._used : end] = record
         self._used = end
         self.ends.append(end)
+
+    def extend(self, records: Buffer, ends: array[int]) -> None:
+        """Several records in one block, with where each ends in there."""
+        assert isinstance(self._block, bytearray)
+        used = self._used
+        self._used += len(records)
+        self._block[used : self._used] = records
+        self.ends.extend(array("I", map(used.__add__, ends)) if used else ends)
 
     def start(self, index: int) -> int:
         return self.ends[index - 1] if index else 0
@@ -47,7 +56,8 @@ class Segment:
 
 
 class Log:
-    """The records of one queue or topic, numbered from 0, each with the wall time (ms) at which it was stored.
+    """The records of one queue or topic, numbered from 0, each with the wall time (ms) at which it was stored and a
+    mark: a number of 32 bits that means something to the protocol.
 
     >>> log = Log()
     >>> log.append(b"one", 1000), log.append(b"two", 2000)
@@ -57,19 +67,36 @@ class Log:
     ([b'onetwo'], 2)
     """
 
-    __slots__ = ("_capacity", "_firsts", "_kept", "_next", "_segments", "_times", "bytes", "first")
+    __slots__ = (
+        "_capacity",
+        "_firsts",
+        "_kept",
+        "_marks",
+        "_next",
+        "_segments",
+        "_times",
+        "bytes",
+        "first",
+        "saved",
+        "unsaved",
+    )
 
     def __init__(self, capacity: int = SEGMENT) -> None:
         self._capacity = capacity
         self._segments: list[Segment] = []
         self._firsts: list[int] = []
         self._times = array("q")
-        self._kept = 0  # the number of the record to which _times[0] belongs
+        self._marks = array("i")
+        self._kept = 0  # the number of the record to which _times[0] and _marks[0] belong
         self._next = 0
         self.first = 0
         """The oldest record that still may be read."""
         self.bytes = 0
         """How much the records that are kept take."""
+        self.saved = 0
+        """Where that goes on which is in no file yet, if there are files."""
+        self.unsaved: list[Log] | None = None
+        """Where a log lists itself when it gets the first record that is in no file."""
 
     @property
     def next(self) -> int:
@@ -79,25 +106,46 @@ class Log:
     def __len__(self) -> int:
         return self._next - self.first
 
-    def append(self, record: Buffer, when: int) -> int:
+    def append(self, record: Buffer, when: int, mark: int = 0) -> int:
         """Store one record; its number."""
+        if self.unsaved is not None and self.saved == self._next:
+            self.unsaved.append(self)
         if not self._segments or self._segments[-1].room() < len(record):
-            # The first segment is small: a broker may have thousands of queues with a handful of messages each.
-            capacity = self._capacity if self._segments else min(self._capacity, 1 << 14)
-            self._segments.append(Segment(self._next, max(capacity, len(record))))
-            self._firsts.append(self._next)
+            self._open(len(record))
         self._segments[-1].append(record)
         self._times.append(when)
+        self._marks.append(mark)
         self.bytes += len(record)
         self._next += 1
         return self._next - 1
 
-    def extend(self, records: Sequence[Buffer], when: int) -> int:
-        """Store several; the number of the first."""
+    def extend(self, records: bytes, ends: array[int], marks: array[int], times: array[int]) -> int:
+        """Store several, which lie in one block and end there; the number of the first. A large block is kept as it
+        is."""
         first = self._next
-        for record in records:
-            self.append(record, when)
+        if not ends:
+            return first
+        if self.unsaved is not None and self.saved == first:
+            self.unsaved.append(self)
+        if not self._segments or self._segments[-1].room() < len(records):
+            if len(records) >= self._capacity // 16:
+                self._segments.append(Segment(first, records, ends))
+                self._firsts.append(first)
+            else:
+                self._open(len(records))
+        if self._segments[-1].first + len(self._segments[-1].ends) == first:
+            self._segments[-1].extend(records, ends)
+        self._times.extend(times)
+        self._marks.extend(marks)
+        self.bytes += len(records)
+        self._next += len(ends)
         return first
+
+    def _open(self, size: int) -> None:
+        # The first segment is small: a broker may have thousands of queues with a handful of messages each.
+        capacity = self._capacity if self._segments else min(self._capacity, 1 << 14)
+        self._segments.append(Segment(self._next, bytearray(max(capacity, size))))
+        self._firsts.append(self._next)
 
     def record(self, number: int) -> memoryview:
         """One record; asking for one that is not there is a bug of the caller."""
@@ -107,6 +155,9 @@ class Log:
 
     def time(self, number: int) -> int:
         return self._times[number - self._kept]
+
+    def mark(self, number: int) -> int:
+        return self._marks[number - self._kept]
 
     def read(self, start: int, count: int, limit: int) -> tuple[list[memoryview], int]:
         """Up to `count` records and `limit` bytes (one at least) as few contiguous views, and the number after."""
@@ -157,7 +208,7 @@ class Log:
             self.bytes -= self._segments[0].ends[-1]
             del self._segments[0], self._firsts[0]
         kept = self._segments[0].first if self._segments else first
-        del self._times[: kept - self._kept]
+        del self._times[: kept - self._kept], self._marks[: kept - self._kept]
         self._kept = kept
 
     def _segment(self, number: int) -> Segment:

@@ -166,6 +166,19 @@ def run_split_batch(impl: Impl, data: bytes, random: Random) -> None:
     assert sum(len(body) + len(properties) for _, body, properties in parts) <= len(data)
 
 
+def run_store_batch(impl: Impl, data: bytes, random: Random) -> None:
+    host = random.choice([("127.0.0.1", 1), ("::1", 2)])
+    offset = random.choice([0, 7, 2**63 - 2])
+    try:
+        records, ends, tags = impl.remoting.store_batch(data, "topic", born_host=host, offset=offset)
+    except (ProtocolError, ConfigError):
+        return
+    batch = impl.remoting.decode_messages(records, check_crc=True)
+    assert len(ends) == len(tags) == 4 * len(batch)
+    assert batch.offsets == list(range(offset, offset + len(batch)))
+    assert list(memoryview(ends).cast("I"))[-1:] == [len(records)][: len(batch)]
+
+
 # --------------------------------------------------------------------------------------------------------- pulsar
 
 
@@ -233,6 +246,7 @@ TARGETS = {
     "remoting.decode_messages": Target(seeds.remoting_bodies, run_remoting_messages, whole_record),
     "remoting.decode_properties": Target(seeds.property_texts, run_properties),
     "remoting.split_batch": Target(seeds.send_bodies, run_split_batch),
+    "remoting.store_batch": Target(seeds.send_bodies, run_store_batch),
     "remoting.ids": Target(seeds.offset_ids, run_offset_id),
     "pulsar.feed": Target(seeds.pulsar_frames, run_pulsar_feed, whole_pulsar_frame),
     "pulsar.decode_messages": Target(seeds.pulsar_entries, run_pulsar_messages, whole_entry),

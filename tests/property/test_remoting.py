@@ -17,10 +17,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mqclient.errors import ConfigError, ProtocolError
+from mqclient.rocketmq.model import Message
 
 NAMES = ("pure",) if os.environ.get("MQCLIENT_IMPL") == "pure" else ("native", "pure")
 TWINS = [import_module(f"mqclient._{name}.remoting") for name in NAMES]
 ONE = TWINS[0]
+DIGEST = import_module("mqclient._pure.digest")
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is no finding
 settings.load_profile("unhurried")
@@ -384,6 +386,43 @@ def test_batch_bodies_are_split_alike(data: bytes, places: list[tuple[int, int]]
     same(lambda twin: twin.split_batch(damaged(data, places)))
 
 
+places_in_log = st.one_of(st.integers(0, 1000), int64, st.just(2**63 - 2))
+
+
+@given(
+    batch_bodies(), flips, st.sampled_from(["T", "Käse", "x" * 128]), st.lists(int32, min_size=2, max_size=2), st.data()
+)
+def test_batch_bodies_are_stored_alike(
+    data: bytes, places: list[tuple[int, int]], topic: str, numbers: list[int], draw: st.DataObject
+) -> None:
+    options = {"queue_id": numbers[0], "sys_flag": numbers[1]}
+    options |= {name: draw.draw(places_in_log) for name in ("offset", "physical_offset", "born_at", "stored_at")}
+    hosts_drawn = {"born_host": draw.draw(hosts), "store_host": draw.draw(hosts)}
+    for body in (data, damaged(data, places)):
+        same(lambda twin, body=body: twin.store_batch(body, topic, **options, **hosts_drawn))  # type: ignore[misc]
+
+
+@given(batch_bodies(), st.integers(0, 100), st.integers(0, 10**6))
+def test_a_stored_batch_is_its_elements_stored_one_by_one(data: bytes, offset: int, physical: int) -> None:
+    records, ends, tags = same(lambda twin: twin.store_batch(data, "T", offset=offset, physical_offset=physical))
+    place, codes = 0, []
+    for index, (flag, body, text) in enumerate(ONE.split_batch(data)):
+        numbers = {"flag": flag, "offset": offset + index, "physical_offset": physical + place}
+        record = ONE.encode_message(body, "T", properties=text, **numbers)
+        assert records[place : place + len(record)] == record
+        place += len(record)
+        assert memoryview(ends).cast("I")[index] == place
+        codes.append(DIGEST.java_string_hash(ONE.decode_properties(text).get("TAGS", "")))
+    assert (len(records), memoryview(tags).cast("i").tolist()) == (place, codes)
+
+
+@given(batch_bodies())
+@settings(max_examples=30)
+def test_batch_bodies_cut_at_every_byte_are_refused_alike(data: bytes) -> None:
+    for cut in range(len(data)):
+        same(lambda twin, cut=cut: twin.store_batch(data[:cut], "T"))  # type: ignore[misc]
+
+
 @given(
     st.lists(st.tuples(int32, st.binary(max_size=20), st.binary(max_size=10)), max_size=5),
     st.integers(-1, 6),
@@ -410,6 +449,44 @@ def test_many_are_added_alike(
         assert ONE.split_batch(body) == [(0, b"first", b""), *rows[start:place]]
         assert count <= max(1, max_count)
         assert count == 1 or len(body) <= max_size
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["t", "u"]),
+            st.binary(max_size=20),
+            st.sampled_from([None, "", "tag", "x\x01"]),
+            st.lists(st.sampled_from(["", "k", "two words", "k\x02"]), max_size=2),
+            st.dictionaries(st.sampled_from(["a", "ä", "KEYS"]), st.text(max_size=3), max_size=2),
+            st.sampled_from([{}, {}, {}, {"delay_level": 1}, {"deliver_at": 5}, {"deliver_after": 1.5}]),
+        ),
+        max_size=6,
+    ),
+    st.integers(0, 6),
+    st.integers(0, 400),
+    st.integers(0, 4),
+    st.integers(0, 20),
+)
+def test_messages_are_added_alike(rows: list[Any], start: int, max_size: int, max_count: int, most: int) -> None:
+    messages = [
+        Message(topic, body, tag=tag, keys=keys, properties=properties, flag=len(body), **delay)
+        for topic, body, tag, keys, properties, delay in rows
+    ]
+
+    def added(twin: ModuleType) -> Any:
+        builder, ids = twin.BatchBuilder(), []
+        unique = twin.UniqueKeys(b"\x7f\0\0\1", 7, 9)
+        limits = {"max_size": max_size, "max_count": max_count, "most": most}
+        place = twin.add_messages(builder, messages, start, "t", unique, 5, ids, reserved={"KEYS"}, **limits)
+        return place, builder.count, ids, builder.seal()
+
+    answer = same(added)
+    if answer is not ConfigError:
+        place, count, ids, body = answer
+        assert count == len(ids) == max(0, place - start)
+        assert all(message.topic == "t" and message.timing is None for message in messages[start:place])
+        assert count < 2 or len(body) <= max_size
 
 
 @given(texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .batch import BatchBuilder, encode_message
+from .batch import BatchBuilder
 from .columns import COLUMNS, encode_columns
 from .frames import (
     MAX_FRAME,
@@ -17,7 +17,9 @@ from .frames import (
 from .header import JSON, ROCKETMQ
 from .ids import UniqueKeys, offset_id, parse_offset_id, parse_unique_key
 from .messages import MAX_BODIES, Message, MessageBatch, decode_messages, split_batch
+from .outgoing import add_messages
 from .properties import decode_properties, encode_properties
+from .stored import encode_message, store_batch
 
 __all__ = [
     "COLUMNS",
@@ -32,6 +34,7 @@ __all__ = [
     "Message",
     "MessageBatch",
     "UniqueKeys",
+    "add_messages",
     "decode_messages",
     "decode_properties",
     "encode_columns",
@@ -45,4 +48,5 @@ __all__ = [
     "parse_unique_key",
     "send_now",
     "split_batch",
+    "store_batch",
 ]

@@ -1,17 +1,15 @@
-"""Messages to bytes: elements of a batch send, and the stored form that brokers answer."""
+"""Messages to bytes: the elements of a batch send; addresses to bytes."""
 
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Sequence
 from socket import AF_INET, AF_INET6, inet_pton
-from struct import Struct, error, pack
+from struct import Struct
 from typing import TYPE_CHECKING, Final, final
 
 from mqclient.errors import ConfigError
 
-from .header import utf8
 from .properties import checked_size
 
 if TYPE_CHECKING:
@@ -84,53 +82,6 @@ class BatchBuilder:
 def as_bytes(data: Buffer) -> bytes:
     """Bytes of anything bytes-like; an int or a str is none."""
     return data if isinstance(data, bytes) else bytes(memoryview(data))
-
-
-def encode_message(
-    body: Buffer,
-    topic: str,
-    *,
-    properties: Buffer = b"",
-    queue_id: int = 0,
-    flag: int = 0,
-    offset: int = 0,
-    physical_offset: int = 0,
-    sys_flag: int = 0,
-    born_at: int = 0,
-    born_host: tuple[str, int] = ("127.0.0.1", 0),
-    stored_at: int = 0,
-    store_host: tuple[str, int] = ("127.0.0.1", 0),
-    attempts: int = 0,
-    prepared_transaction_offset: int = 0,
-) -> bytes:
-    """A message as a broker stores and answers it."""
-    content, text, name = as_bytes(body), checked_size(as_bytes(properties)), utf8(topic)
-    born, store = _host(born_host), _host(store_host)
-    sys_flag = sys_flag & ~0x30 | (len(born) > 8) << 4 | (len(store) > 8) << 5
-    magic = -626843477 if len(name) > 127 else -626843481
-    try:
-        head = b"".join(
-            (
-                pack(">iiii", magic, zlib.crc32(content) & 0x7FFFFFFF, queue_id, flag),
-                pack(">qqiq", offset, physical_offset, sys_flag, born_at),
-                born,
-                pack(">q", stored_at),
-                store,
-                pack(">iqi", attempts, prepared_transaction_offset, len(content)),
-            )
-        )
-        name = pack(">h" if len(name) > 127 else ">B", len(name)) + name
-    except error as cause:
-        raise ConfigError(f"a number or the topic does not fit its field: {cause}") from cause
-    tail = name + _SIZE(len(text)) + text
-    return pack(">i", 4 + len(head) + len(content) + len(tail)) + head + content + tail
-
-
-def _host(host: tuple[str, int]) -> bytes:
-    ip, port = host
-    if not -(2**31) <= port < 2**31:
-        raise ConfigError(f"port {port} is no 32-bit integer")
-    return address(ip) + pack(">i", port)
 
 
 def address(ip: str) -> bytes:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from dataclasses import replace
+from struct import pack
 
 from mqclient.broker.remoting.retry import Retries
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
@@ -139,9 +141,9 @@ class Sends:
         incoming.properties = _with(incoming.properties, b"CLUSTER", cluster + REGION_TEXT)
         properties = self._remoting.decode_properties(incoming.properties) if TIMED.search(incoming.properties) else {}
         if properties.get("TRAN_MSG") == "true" and not (incoming.attempts and "DELAY" in properties):
-            return self._reply([self._transactions.begin(incoming)], unique)
+            return self._told(self._transactions.begin(incoming), unique)
         due = self._retries.due_at(properties)
-        reply = self._reply([self._broker.store(incoming)], unique)
+        reply = self._told(self._broker.store(incoming), unique)
         if due is not None:
             reply = reply._replace(fields={**reply.fields, "recallHandle": self._handle(incoming.topic, due, unique)})
         return reply
@@ -154,35 +156,41 @@ class Sends:
     def _batch(self, incoming: Incoming) -> Reply:
         if incoming.topic.startswith(RETRY_PREFIX):
             raise Refused(Response.MESSAGE_ILLEGAL, "batch request does not support retry group")
-        places = []
-        for flag, body, properties in self._remoting.split_batch(incoming.body):
-            element = Incoming(
-                incoming.topic,
-                incoming.queue_id,
-                body,
-                properties,
-                flag=flag,
-                sys_flag=incoming.sys_flag,
-                born_at=incoming.born_at,
-                born_host=incoming.born_host,
-            )
-            places.append(self._broker.store(element))
+        if self._retries.may_wait(incoming.body):
+            first, places = self._each(incoming)
+        else:
+            first, places = self._broker.store_batch(incoming)
         if not places:
             raise Refused(Response.MESSAGE_ILLEGAL, "message illegal, the batch is empty")
-        return self._reply(places, _unique_key(incoming.properties))
+        return self._reply(incoming.queue_id, first, places, _unique_key(incoming.properties))
 
-    def _reply(self, places: list[Stored], unique: str | None) -> Reply:
-        host, port = self._broker.host
-        ids = ",".join(self._remoting.offset_id(host, port, place.physical_offset) for place in places)
+    def _each(self, incoming: Incoming) -> tuple[int, list[int]]:
+        """The messages of a batch one by one, as some of them may have to wait."""
+        stored = []
+        for flag, body, properties in self._remoting.split_batch(incoming.body):
+            element = replace(incoming, body=body, properties=properties, flag=flag, attempts=0)
+            stored.append(self._broker.store(element))
+        return stored[0].offset if stored else 0, [place.physical_offset for place in stored]
+
+    def _told(self, stored: Stored, unique: str | None) -> Reply:
+        return self._reply(stored.queue_id, stored.offset, [stored.physical_offset], unique)
+
+    def _reply(self, queue_id: int, offset: int, places: list[int], unique: str | None) -> Reply:
         fields = {
             **REGION,
-            "msgId": ids,
-            "queueId": str(places[0].queue_id),
-            "queueOffset": str(places[0].offset),
+            "msgId": self._ids(places),
+            "queueId": str(queue_id),
+            "queueOffset": str(offset),
         }
         if unique is not None:
             fields["transactionId"] = unique
         return Reply(fields=fields)
+
+    def _ids(self, places: list[int]) -> str:
+        """The broker's ids of messages, with commas between: all at once, as a batch may have thousands."""
+        prefix = self._remoting.offset_id(*self._broker.host, 0)[:-16]
+        text = pack(f">{len(places)}q", *places).hex(",", 8).upper()
+        return str(prefix + text.replace(",", f",{prefix}"))
 
 
 def _unique_key(properties: bytes) -> str | None:

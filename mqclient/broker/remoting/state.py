@@ -46,6 +46,7 @@ DEFAULT_CONFIG: Final = {
     "brokerRole": "ASYNC_MASTER",
     "defaultTopicQueueNums": "8",
     "defaultQueryMaxNum": "32",
+    "enablePropertyFilter": "false",
     "fileReservedTime": "72",
     "longPollingEnable": "true",
     "maxMessageSize": "4194304",
@@ -103,30 +104,26 @@ class Incoming:
 
 
 class Queue:
-    """One queue: its log, and beside it what filters and lookups need."""
+    """One queue: its log, where a message's mark is the Java hash of its tag, 0 for none."""
 
-    __slots__ = ("log", "physical", "tags", "waiting")
+    __slots__ = ("log", "waiting")
 
     def __init__(self) -> None:
         self.log = Log()
-        self.tags = array("q")  # the Java hash of each message's tag, 0 for none
-        self.physical = array("q")
         self.waiting: list[Callable[[], None]] = []
         """Held pulls: called, all and once, when something arrived."""
 
     def tag(self, offset: int) -> int:
-        return self.tags[offset]
-
-    def add(self, record: bytes, when: int, tag: int, physical: int) -> int:
-        self.tags.append(tag)
-        self.physical.append(physical)
-        return self.log.append(record, when)
+        return self.log.mark(offset)
 
     def find(self, physical: int) -> int:
         """The offset of the message at this place of the commit log, -1 if it is not of this queue."""
-        offset = bisect_left(self.physical, physical)
-        found = offset < len(self.physical) and self.physical[offset] == physical and offset >= self.log.first
-        return offset if found else -1
+        log = self.log
+        offset = log.first + bisect_left(range(log.first, log.next), physical, key=self._physical)
+        return offset if offset < log.next and self._physical(offset) == physical else -1
+
+    def _physical(self, offset: int) -> int:
+        return int.from_bytes(self.log.record(offset)[28:36], "big")
 
 
 @dataclass(slots=True)
@@ -223,9 +220,33 @@ class Broker:
         physical, offset = self._end, queue.log.next
         record = self.encode(incoming, offset, physical, now)
         self._end += len(record)
-        queue.add(record, now, self.tag_code(incoming.properties), physical)
+        queue.log.append(record, now, self.tag_code(incoming.properties))
         self._wake(queue)
         return Stored(incoming.queue_id, offset, physical)
+
+    def store_batch(self, incoming: Incoming) -> tuple[int, list[int]]:
+        """Write the messages of a batch body, none of which is to be delivered later, into their queue at once; the
+        offset of the first, and the place of each in the commit log."""
+        queue = self.topic(incoming.topic).queue(incoming.queue_id)
+        now = self.house.clock.wall_ms()
+        physical, offset = self._end, queue.log.next
+        records, ends, tags = self.house.impl.remoting.store_batch(
+            incoming.body,
+            incoming.topic,
+            queue_id=incoming.queue_id,
+            offset=offset,
+            physical_offset=physical,
+            sys_flag=incoming.sys_flag,
+            born_at=incoming.born_at,
+            born_host=incoming.born_host,
+            stored_at=now,
+            store_host=self.host,
+        )
+        places = array("I", ends)
+        self._end += len(records)
+        queue.log.extend(records, places, array("i", tags), array("q", (now,)) * len(places))
+        self._wake(queue)
+        return offset, [physical, *map(physical.__add__, places[:-1])] if places else []
 
     def encode(self, incoming: Incoming, offset: int, physical: int, when: int) -> bytes:
         """A message as it is stored at this place and time."""

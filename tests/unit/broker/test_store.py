@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from mqclient.broker.store import Log
@@ -12,6 +14,11 @@ def filled(count: int, size: int = 10, capacity: int = 64) -> Log:
     for number in range(count):
         assert log.append(b"%0*d" % (size, number), 1000 + 10 * number) == number
     return log
+
+
+def extend(log: Log, record: bytes, count: int) -> int:
+    ends = array("I", [len(record) * (index + 1) for index in range(count)])
+    return log.extend(record * count, ends, array("i", range(count)), array("q", [5000]) * count)
 
 
 def joined(log: Log, start: int, count: int, limit: int = 1 << 20) -> tuple[bytes, int]:
@@ -41,7 +48,7 @@ def test_neighbours_share_a_slice() -> None:
 def test_slices_live_on_while_the_log_grows() -> None:
     log = filled(1)
     (view,), _ = log.read(0, 1, 100)
-    log.extend([b"x" * 10] * 50, 5000)
+    extend(log, b"x" * 10, 50)
     assert bytes(view) == b"0000000000"
     with pytest.raises(TypeError):
         view[0] = 1
@@ -83,3 +90,36 @@ def test_bytes_are_found_newest_first_in_whole_records_only() -> None:
     log.trim(1)
     assert list(log.search(b"needle")) == [5, 1]
     assert list(log.search(b"nothing")) == []
+
+
+@pytest.mark.parametrize("before", [0, 1, 6, 7])
+@pytest.mark.parametrize("count", [1, 3, 6, 7, 50])
+def test_a_block_of_records_is_as_good_as_one_by_one(before: int, count: int) -> None:
+    log = filled(before)
+    assert extend(log, b"abcdefghij", count) == before
+    assert log.append(b"k" * 10, 6000, -9) == before + count
+    numbers = [b"%010d" % number for number in range(before)]
+    assert joined(log, 0, 100) == (b"".join((*numbers, b"abcdefghij" * count, b"k" * 10)), before + count + 1)
+    assert [log.mark(before + index) for index in range(count)] == list(range(count))
+    assert (log.mark(before + count), log.time(before)) == (-9, 5000)
+    assert bytes(log.record(before + count - 1)) == b"abcdefghij"
+    assert log.bytes == 10 * (before + count + 1)
+
+
+def test_no_records_are_no_block() -> None:
+    log = filled(2)
+    assert extend(log, b"", 0) == 2
+    assert log.next == 2
+
+
+def test_a_log_lists_itself_when_something_is_unsaved() -> None:
+    log = Log()
+    log.unsaved = unsaved = list[Log]()
+    log.append(b"a", 1)
+    extend(log, b"b", 2)
+    assert unsaved == [log]
+    unsaved.clear()
+    log.saved = log.next
+    extend(log, b"c", 1)
+    extend(log, b"c", 1)
+    assert unsaved == [log]

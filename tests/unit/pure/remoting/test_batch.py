@@ -1,4 +1,4 @@
-"""Messages to bytes: batch elements and the stored form, by both twins."""
+"""Messages to bytes: batch elements, by both twins."""
 
 from __future__ import annotations
 
@@ -23,18 +23,7 @@ def test_the_sheets_batch_element(remoting: ModuleType) -> None:
     assert remoting.split_batch(SHEET_ELEMENT) == [(0, b"ab", b"TAGS\x01A\x02")]
 
 
-def test_what_does_not_fit_a_message_is_refused(remoting: ModuleType) -> None:
-    for options in (
-        {"queue_id": 2**31},
-        {"offset": 2**63},
-        {"properties": bytes(32768)},
-        {"born_host": ("nowhere", 1)},
-        {"store_host": ("::1", 2**31)},
-    ):
-        with pytest.raises(ConfigError):
-            remoting.encode_message(b"", "T", **options)
-    with pytest.raises(ConfigError):
-        remoting.encode_message(b"", "x" * 32768)
+def test_what_does_not_fit_an_element_is_refused(remoting: ModuleType) -> None:
     with pytest.raises(ConfigError):
         remoting.BatchBuilder().add(b"", bytes(32768))
     with pytest.raises(ConfigError):
