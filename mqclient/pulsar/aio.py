@@ -10,7 +10,7 @@ async with mqclient.pulsar.aio.Client("pulsar://127.0.0.1:6650") as client:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from mqclient.core.driver import AsyncDriver
 from mqclient.io.aio import AsyncioDriver
 from mqclient.io.opening import Opening
 from mqclient.io.tls import encrypted
-from mqclient.pulsar import opening
+from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.aio_consumer import Consumer, Reader
 from mqclient.pulsar.aio_producer import Producer
 from mqclient.pulsar.auth import Authentication
@@ -74,15 +74,24 @@ class Client:
         return Opening(self._open_producer(topic, options, timeout))
 
     def consumer(
-        self, topic: str, subscription: str, *, timeout: float | None = None, **options: Any
+        self, topic: str | Sequence[str], subscription: str, *, timeout: float | None = None, **options: Any
     ) -> Opening[Consumer]:
-        """A consumer of one subscription; options: see `mqclient.pulsar.options.ConsumerOptions`."""
+        """A consumer of one subscription to a topic, partitioned or not, or to several.
+
+        Options: see `mqclient.pulsar.consumer_options.ConsumerOptions`.
+        """
         return Opening(self._open_consumer(topic, subscription, options, timeout))
 
     def reader(
-        self, topic: str, *, start: MessageId | str, timeout: float | None = None, **options: Any
+        self,
+        topic: str | Sequence[str],
+        *,
+        start: MessageId | str,
+        timeout: float | None = None,
+        **options: Any,
     ) -> Opening[Reader]:
-        """Read a topic from a position on, without a subscription that stays: "earliest", "latest" or a message id."""
+        """Read from a position on, without a subscription that stays: "earliest", "latest" or, of one topic without
+        partitions, a message id."""
         return Opening(self._open_reader(topic, start, options, timeout))
 
     async def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
@@ -120,21 +129,21 @@ class Client:
     async def _open_producer(self, topic: str, options: Mapping[str, Any], timeout: float | None) -> Producer:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = opening.open_producer(self._engine, topic, options, deadline)
+            slot = producing.open_producer(self._engine, topic, options, deadline)
         return Producer(self._driver, await self._driver.wait(slot))
 
     async def _open_consumer(
-        self, topic: str, subscription: str, options: Mapping[str, Any], timeout: float | None
+        self, topic: str | Sequence[str], subscription: str, options: Mapping[str, Any], timeout: float | None
     ) -> Consumer:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = opening.open_consumer(self._engine, topic, subscription, options, deadline)
+            slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
         return Consumer(self._driver, await self._driver.wait(slot))
 
     async def _open_reader(
-        self, topic: str, start: MessageId | str, options: Mapping[str, Any], timeout: float | None
+        self, topic: str | Sequence[str], start: MessageId | str, options: Mapping[str, Any], timeout: float | None
     ) -> Reader:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = opening.open_reader(self._engine, topic, start, options, deadline)
+            slot = subscribing.open_reader(self._engine, topic, start, options, deadline)
         return Reader(self._driver, await self._driver.wait(slot))

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from mqclient.core.budget import Budget
 from mqclient.core.slot import Slot
 from mqclient.errors import DeadlineError, MQError
 from mqclient.pulsar.client import ClientEngine
@@ -19,8 +20,8 @@ class Batch:
     """
 
     __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_slots", "_watchers",
-                 "batched", "count", "deadline", "done", "first", "frame", "held", "published_at",
-                 "sequence_id")  # fmt: skip
+                 "batched", "chunks", "count", "deadline", "done", "first", "first_chunk", "frame", "gaps", "held",
+                 "landed", "published_at", "scattered", "sequence_id", "window")  # fmt: skip
 
     def __init__(self, client: ClientEngine, partition: int, sequence_id: int, deadline: float) -> None:
         self._client = client
@@ -36,16 +37,26 @@ class Batch:
         self.count = 0
         self.held = (0, 0)
         """Bytes and items that the client's budget holds for it."""
+        self.window: Budget | None = None
+        """The account of messages that holds `count` of them."""
         self.batched = True
         self.published_at = client.driver.now.wall_ms
         self.first: Any = None
         """The message that came first: an entry's metadata repeats what it says about keys."""
         self.frame = b""
+        self.gaps = 0
+        """Sequence ids between the first and the last that none of its messages has."""
+        self.scattered = False
+        """Other entries have some of the ids in the gaps."""
+        self.chunks = 1
+        """Into how many entries its one message is cut; each has a receipt, `landed` counts them."""
+        self.landed = 0
+        self.first_chunk: Any = None
         self.done = False
 
     @property
     def last_sequence_id(self) -> int:
-        return self.sequence_id + self.count - 1
+        return self.sequence_id + self.count + self.gaps - 1
 
     @property
     def error(self) -> MQError | None:
@@ -59,7 +70,8 @@ class Batch:
             return self._error
         if self.batched:
             return self._client.impl.pulsar.MessageId(self._ledger, self._entry, self._partition, index, self.count)
-        return self._client.impl.pulsar.MessageId(self._ledger, self._entry, self._partition)
+        make = self._client.impl.pulsar.MessageId
+        return make(self._ledger, self._entry, self._partition, -1, 0, self.first_chunk)
 
     def outcomes(self, start: int, stop: int) -> list[Any]:
         """As `outcome`, for a run of messages."""
@@ -106,6 +118,13 @@ class Batch:
         self._slots.append((slot, index))
         return slot
 
+    def arrive(self, ledger: int, entry: int) -> bool:
+        """The receipt of one of its chunks; whether it was the last one."""
+        self.landed += 1
+        if self.landed == 1 and self.chunks > 1:
+            self.first_chunk = self._client.impl.pulsar.MessageId(ledger, entry, self._partition)
+        return self.landed >= self.chunks
+
     def complete(self, ledger: int, entry: int) -> None:
         self._ledger = ledger
         self._entry = entry
@@ -118,6 +137,8 @@ class Batch:
     def _tell(self) -> None:
         self.done = True
         self._client.budget.give(*self.held)
+        if self.window is not None:
+            self.window.give(0, self.count)
         self.frame = b""
         self.first = None
         slots, self._slots = self._slots, []

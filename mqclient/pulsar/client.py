@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from random import Random
 from typing import Any, Protocol
 
 from mqclient.core.budget import Budget
@@ -44,6 +45,7 @@ class ClientEngine:
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
         memory_limit: int = 64 << 20,
+        random: Random | None = None,
     ) -> None:
         self.driver = driver
         self.impl = impl
@@ -61,6 +63,7 @@ class ClientEngine:
         self.timers = Timers(driver)
         self.budget = Budget(memory_limit)
         """Of what producers took and the broker has not confirmed."""
+        self.random = random or Random()
         self.closed = False
         self._tls = tls
         self._pool: dict[tuple[str, int, str | None], Connection] = {}

@@ -1,87 +1,100 @@
-"""Owns what producers and consumers can be asked for: defaults are the protocol's own, mistakes name the cure."""
+"""Owns what producers can be asked for, and how options are checked: defaults are the protocol's own, mistakes name
+the cure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from mqclient.errors import ConfigError
-from mqclient.pulsar.codes import SubType
+from mqclient.pulsar.codes import ProducerAccessMode, SubType
 
-O = TypeVar("O", "ProducerOptions", "ConsumerOptions")  # noqa: E741
+O = TypeVar("O")  # noqa: E741
 
 SUB_TYPES: Mapping[str, SubType] = {kind.name.lower(): kind for kind in SubType}
 """By the names that users write: "exclusive", "shared", "failover", "key_shared"."""
 
 
+ACCESS_MODES: Mapping[str, ProducerAccessMode] = {
+    "shared": ProducerAccessMode.Shared,
+    "exclusive": ProducerAccessMode.Exclusive,
+    "wait": ProducerAccessMode.WaitForExclusive,
+    "fence": ProducerAccessMode.ExclusiveWithFencing,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """`linger` is an upper bound: a batch leaves at once while none is in flight."""
+    """`linger` is an upper bound: a batch leaves at once while none is in flight. `batching`: True, False, or "key" for
+    entries whose messages share their key.
+
+    `max_pending`: messages without receipt, over all partitions; 0: only the client's `memory_limit` counts.
+    `compression`: "lz4", "zlib", "zstd" or "snappy", of payloads above `compress_above` bytes. `chunking`: what is
+    larger than the broker takes, or than `chunk_size`, travels in parts. `routing`: "round_robin", "single", or a
+    callable that gets the message's key, its properties and the number of partitions and returns one of them; messages
+    with a key go where `hashing` of it says: "java", "murmur3" or "boost". Every `partition_refresh` seconds the topic
+    is asked whether it has grown.
+    `access`: "shared", "exclusive", "wait" (until it can be exclusive) or "fence" (all others out).
+    `initial_subscription`: made with the topic if it is not there yet. `send_timeout` 0: none.
+    """
 
     name: str | None = None
-    batching: bool = True
+    batching: bool | str = True
     batch_max_messages: int = 1000
     batch_max_bytes: int = 131072
     linger: float = 0.01
     send_timeout: float = 30.0
+    max_pending: int = 0
     initial_sequence_id: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    compression: str | None = None
+    compress_above: int = 1024
+    chunking: bool = False
+    chunk_size: int = 0
+    routing: str | Callable[[str | None, Mapping[str, str] | None, int], int] = "round_robin"
+    hashing: str = "java"
+    partition_refresh: float = 60.0
+    access: str = "shared"
+    initial_subscription: str | None = None
+    schema: Any = None
 
     def __post_init__(self) -> None:
+        self._check_sizes()
+        if self.batching not in (True, False, "key"):
+            raise ConfigError(f"batching={self.batching!r}: True, False, or 'key' for entries of one key each")
+        if self.chunking and self.batching:
+            raise ConfigError("chunking=True needs batching=False: a message in parts is an entry of its own")
+        _one_of("compression", self.compression, (None, "lz4", "zlib", "zstd", "snappy"))
+        _one_of("hashing", self.hashing, ("java", "murmur3", "boost"))
+        _one_of("access", self.access, tuple(ACCESS_MODES))
+        if not callable(self.routing):
+            _one_of("routing", self.routing, ("round_robin", "single"))
+
+    def _check_sizes(self) -> None:
         if self.batch_max_messages < 1 or self.batch_max_bytes < 1:
             raise ConfigError("batch_max_messages and batch_max_bytes are at least 1; batching=False sends one by one")
-        if self.linger < 0 or self.send_timeout <= 0:
-            raise ConfigError("linger is at least 0 and send_timeout above 0, in seconds")
+        if self.linger < 0 or self.send_timeout < 0:
+            raise ConfigError("linger and send_timeout are not negative; in seconds")
+        if min(self.max_pending, self.chunk_size, self.compress_above, self.partition_refresh) < 0:
+            raise ConfigError("max_pending, chunk_size, compress_above and partition_refresh are not negative")
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerOptions:
-    """`start`: "latest" or "earliest" for a new subscription; where nothing durable is kept (a reader) also a message
-    id: it begins after that message, or at it if `start_inclusive`. `by_batch`: what is received are MessageBatches,
-    one an entry; also of the entry that the start lies in."""
-
-    type: str = "exclusive"
-    name: str | None = None
-    receiver_queue: int = 1000
-    start: Any = "latest"
-    start_inclusive: bool = False
-    durable: bool = True
-    by_batch: bool = False
-    priority: int = 0
-    read_compacted: bool = False
-    properties: Mapping[str, str] = field(default_factory=dict)
-    ack_grouping: float = 0.1
-    batch_index_ack: bool = True
-    nack_delay: float = 60.0
-
-    def __post_init__(self) -> None:
-        if self.type not in SUB_TYPES:
-            raise ConfigError(f"type={self.type!r}: the types are {', '.join(SUB_TYPES)}")
-        if self.receiver_queue < 0 or self.ack_grouping < 0 or self.nack_delay < 0:
-            raise ConfigError("receiver_queue, ack_grouping and nack_delay are not negative")
-        if isinstance(self.start, str) and self.start not in ("latest", "earliest"):
-            raise ConfigError(f"start={self.start!r}: a subscription starts at 'latest' or 'earliest'")
-        if self.durable and not isinstance(self.start, str):
-            raise ConfigError("a durable subscription starts at 'latest' or 'earliest'; then seek() to a message id")
-        if self.read_compacted and not self.in_order:
-            raise ConfigError(f"read_compacted needs an exclusive or failover subscription, not {self.type}")
-
-    @property
-    def in_order(self) -> bool:
-        """One consumer at a time gets everything in order: cumulative acknowledgement is possible."""
-        return self.type in ("exclusive", "failover")
+def _one_of(option: str, given: Any, known: tuple[Any, ...]) -> None:
+    if given not in known:
+        raise ConfigError(f"{option}={given!r}: it is one of {', '.join(map(repr, known))}")
 
 
 def checked(kind: type[O], given: Mapping[str, Any]) -> O:
     """The options as given; one that does not exist is an error that names the nearest.
 
-    >>> checked(ConsumerOptions, {"reciever_queue": 5})
+    >>> checked(ProducerOptions, {"lingr": 5})
     Traceback (most recent call last):
-    mqclient.errors.ConfigError: there is no option reciever_queue: did you mean receiver_queue?
+    mqclient.errors.ConfigError: there is no option lingr: did you mean linger?
     """
-    known = [option.name for option in fields(kind)]
+    options: Any = kind
+    known = [option.name for option in fields(options)]
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, 1)

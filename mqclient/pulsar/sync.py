@@ -11,7 +11,7 @@ with mqclient.pulsar.sync.Client("pulsar://127.0.0.1:6650") as client:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from mqclient.config import TLS
 from mqclient.core.driver import SyncDriver
 from mqclient.io.threads import ThreadsDriver
 from mqclient.io.tls import encrypted
-from mqclient.pulsar import opening
+from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.sync_consumer import Consumer, Reader
@@ -72,12 +72,25 @@ class Client:
         """A producer of one topic; options: see `mqclient.pulsar.options.ProducerOptions`."""
         return self._open_producer(topic, options, timeout)
 
-    def consumer(self, topic: str, subscription: str, *, timeout: float | None = None, **options: Any) -> Consumer:
-        """A consumer of one subscription; options: see `mqclient.pulsar.options.ConsumerOptions`."""
+    def consumer(
+        self, topic: str | Sequence[str], subscription: str, *, timeout: float | None = None, **options: Any
+    ) -> Consumer:
+        """A consumer of one subscription to a topic, partitioned or not, or to several.
+
+        Options: see `mqclient.pulsar.consumer_options.ConsumerOptions`.
+        """
         return self._open_consumer(topic, subscription, options, timeout)
 
-    def reader(self, topic: str, *, start: MessageId | str, timeout: float | None = None, **options: Any) -> Reader:
-        """Read a topic from a position on, without a subscription that stays: "earliest", "latest" or a message id."""
+    def reader(
+        self,
+        topic: str | Sequence[str],
+        *,
+        start: MessageId | str,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Reader:
+        """Read from a position on, without a subscription that stays: "earliest", "latest" or, of one topic without
+        partitions, a message id."""
         return self._open_reader(topic, start, options, timeout)
 
     def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
@@ -115,21 +128,21 @@ class Client:
     def _open_producer(self, topic: str, options: Mapping[str, Any], timeout: float | None) -> Producer:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = opening.open_producer(self._engine, topic, options, deadline)
+            slot = producing.open_producer(self._engine, topic, options, deadline)
         return Producer(self._driver, self._driver.wait(slot))
 
     def _open_consumer(
-        self, topic: str, subscription: str, options: Mapping[str, Any], timeout: float | None
+        self, topic: str | Sequence[str], subscription: str, options: Mapping[str, Any], timeout: float | None
     ) -> Consumer:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = opening.open_consumer(self._engine, topic, subscription, options, deadline)
+            slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
         return Consumer(self._driver, self._driver.wait(slot))
 
     def _open_reader(
-        self, topic: str, start: MessageId | str, options: Mapping[str, Any], timeout: float | None
+        self, topic: str | Sequence[str], start: MessageId | str, options: Mapping[str, Any], timeout: float | None
     ) -> Reader:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = opening.open_reader(self._engine, topic, start, options, deadline)
+            slot = subscribing.open_reader(self._engine, topic, start, options, deadline)
         return Reader(self._driver, self._driver.wait(slot))

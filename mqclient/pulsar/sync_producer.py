@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import SyncDriver
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
-from mqclient.pulsar.producer import ProducerEngine, prepare, prepare_many, results
+from mqclient.pulsar.outgoing import prepare_many, results
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.producing import Engine
 
 __all__ = ["Producer"]
 
@@ -22,9 +24,10 @@ __all__ = ["Producer"]
 class Producer:
     """Made by `Client.producer`. A message goes out as soon as nothing is in flight; else it gathers in a batch."""
 
-    def __init__(self, driver: SyncDriver, engine: ProducerEngine) -> None:
+    def __init__(self, driver: SyncDriver, engine: Engine) -> None:
         self._driver = driver
         self._engine = engine
+        self._prepare = engine.prepare
 
     @property
     def topic(self) -> str:
@@ -32,28 +35,45 @@ class Producer:
 
     @property
     def name(self) -> str:
-        """As given, or as the broker chose it."""
+        """As given, or as the broker chose it; of a partitioned topic that of the first partition."""
         return self._engine.name
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The highest that the broker has confirmed; -1 if it has none."""
+        return self._engine.published
 
     def send(
         self,
-        body: bytes | bytearray | memoryview | None,
+        body: Any,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
-        event_time: int = 0,
+        event_time: int | datetime = 0,
         ordering_key: bytes | None = None,
+        sequence_id: int | None = None,
+        deliver_at: int | datetime | None = None,
+        deliver_after: float | timedelta | None = None,
+        replicate_to: Sequence[str] | None = None,
         timeout: float | None = None,
     ) -> MessageId:
-        """Send one message and wait for its id. Cancelled or timed out, its outcome is unknown."""
-        item = prepare(body, key, properties, event_time, ordering_key)
+        """Send one message and wait for its id. Cancelled or timed out, its outcome is unknown.
+
+        `body`: bytes, None for a null value, or what the producer's schema takes. Times are datetimes or milliseconds;
+        `deliver_after` is seconds. `replicate_to`: the clusters, [] for none.
+        """
+        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to)
+        item = self._prepare(body, key, properties, *rest)
         with self._driver.enter():
             slot = self._engine.send(item)
         return self._driver.wait(slot, self._driver.deadline(timeout))
 
     def send_many(self, messages: Sequence[Any], *, timeout: float | None = None) -> list[Any]:
-        """Send bodies, or tuples of `send`'s arguments; of each, in order, its id or an MQError, both with `.ok`."""
-        items = prepare_many(messages)
+        """Send many; of each, in order, its id or an MQError, both with `.ok`.
+
+        A message is a body, a tuple of `send`'s arguments in their order, or a dict of them by name with "body".
+        """
+        items = prepare_many(messages, self._prepare)
         with self._driver.enter():
             slot = self._engine.send_many(items)
         return results(self._driver.wait(slot, self._driver.deadline(timeout)))
@@ -64,7 +84,7 @@ class Producer:
         """Send the rows of a pyarrow.RecordBatch; the outcome of each run of rows that travelled together.
 
         `columns` says which column is the `body`, and which, if any, `key`, `ordering_key`, `event_time` (milliseconds)
-        and `properties`; by default those of these names.
+        and `properties`; by default those of these names. Of a partitioned topic one partition gets all rows of a call.
         """
         parts, rows = prepare_rows(batch, columns)
         with self._driver.enter():
@@ -73,15 +93,21 @@ class Producer:
 
     def submit(
         self,
-        body: bytes | bytearray | memoryview | None,
+        body: Any,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
-        event_time: int = 0,
+        event_time: int | datetime = 0,
         ordering_key: bytes | None = None,
+        sequence_id: int | None = None,
+        deliver_at: int | datetime | None = None,
+        deliver_after: float | timedelta | None = None,
+        replicate_to: Sequence[str] | None = None,
     ) -> SendFuture:
-        """Take the message; the future tells the outcome. It waits only while `memory_limit` is reached."""
-        item = prepare(body, key, properties, event_time, ordering_key)
+        """Take the message; the future tells the outcome. It waits only while `memory_limit` or `max_pending` is
+        reached."""
+        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to)
+        item = self._prepare(body, key, properties, *rest)
         with self._driver.enter():
             future = self._engine.submit(item)
         return future if future is not None else self._engine.submit_late(item)

@@ -28,7 +28,9 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.pulsar import producing, subscribing, sync
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.consumer import ConsumerEngine
+from mqclient.pulsar.multi import MultiConsumer
 from mqclient.pulsar.producer import ProducerEngine
+from mqclient.pulsar.subscribing import Engine
 from tests.support.fake_driver import FakeDriver, Wire, World
 
 T = TypeVar("T")
@@ -89,8 +91,15 @@ class CheckedDriver(FakeDriver):
     ) -> None:
         super().__exit__(kind, error, trace)
         for member in self.engine._members:
-            if isinstance(member, ConsumerEngine):
-                check(member)
+            for consumer in single(member):
+                check(consumer)
+
+
+def single(member: Any) -> list[ConsumerEngine]:
+    """A consumer, or the children of one of many topics; of other members nothing."""
+    if isinstance(member, MultiConsumer):
+        return list(member.children.values())
+    return [member] if isinstance(member, ConsumerEngine) else []
 
 
 def check(consumer: ConsumerEngine) -> None:
@@ -173,12 +182,25 @@ class PulsarWorld:
         return self.do(client, lambda: producing.open_producer(client, topic, options, None))
 
     def consumer(self, client: ClientEngine, topic: str, subscription: str, **options: Any) -> ConsumerEngine:
-        return self.do(client, lambda: subscribing.open_consumer(client, topic, subscription, options, None))
+        return self.one(self.consumers(client, topic, subscription, **options))
 
     def reader(self, client: ClientEngine, topic: str, start: Any, **options: Any) -> ConsumerEngine:
-        return self.do(client, lambda: subscribing.open_reader(client, topic, start, options, None))
+        return self.one(self.do(client, lambda: subscribing.open_reader(client, topic, start, options, None)))
 
-    def face(self, engine: ConsumerEngine) -> sync.Consumer:
+    def consumers(self, client: ClientEngine, topics: Any, subscription: str, **options: Any) -> Engine:
+        """A consumer of whatever there is: of many topics, of partitions, of one."""
+        return self.do(client, lambda: subscribing.open_consumer(client, topics, subscription, options, None))
+
+    def multi(self, client: ClientEngine, topics: Any, subscription: str, **options: Any) -> MultiConsumer:
+        engine = self.consumers(client, topics, subscription, **options)
+        assert isinstance(engine, MultiConsumer)
+        return engine
+
+    def one(self, engine: Engine) -> ConsumerEngine:
+        assert isinstance(engine, ConsumerEngine)
+        return engine
+
+    def face(self, engine: Engine) -> sync.Consumer:
         """The sync face of a consumer, whose waits drive the world."""
         driver: Any = engine.client.driver
         return sync.Consumer(driver, engine)

@@ -13,7 +13,8 @@ from mqclient.pulsar import consumer as consumer_module
 from mqclient.pulsar import opening
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.consumer import ConsumerEngine
-from mqclient.pulsar.producer import ProducerEngine, prepare
+from mqclient.pulsar.outgoing import prepare
+from mqclient.pulsar.producer import ProducerEngine
 from tests.support.pulsar_world import PulsarWorld
 
 

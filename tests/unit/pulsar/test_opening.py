@@ -53,23 +53,6 @@ def test_unknown_namespaces_and_names(world: PulsarWorld) -> None:
         world.consumer(client, "t", "")
 
 
-def test_a_partitioned_topic_is_named_by_partition(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mqclient.broker.pulsar import session
-
-    def two(session: Any, request: Any) -> None:
-        session.send(
-            22, "CommandPartitionedTopicMetadataResponse", request_id=request.request_id, response=0, partitions=2
-        )
-
-    monkeypatch.setitem(session.HANDLERS, 21, two)
-    client = world.client()
-    with pytest.raises(ConfigError, match="t-partition-0"):
-        world.producer(client, "t")
-    consumer = world.consumer(client, "t-partition-1", "s")
-    world.sender(world.producer(client, "t-partition-1")).send(b"x")
-    assert world.face(consumer).receive(1).message_id.partition == 1
-
-
 def test_a_reader_keeps_nothing(world: PulsarWorld) -> None:
     client = world.client()
     reader = world.reader(client, "t", "earliest")

@@ -11,7 +11,8 @@ from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, MQError
 from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.options import ProducerOptions, checked
-from mqclient.pulsar.producer import ProducerEngine, prepare, prepare_many, results
+from mqclient.pulsar.outgoing import prepare, prepare_many, results
+from mqclient.pulsar.producer import ProducerEngine
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -294,7 +295,8 @@ def test_submit_waits_where_it_can(world: PulsarWorld) -> None:
     assert [future.exception(5) for future in futures] == [None] * 50
     client = world.client(memory_limit=1000, blocking=False)
     sender = world.sender(world.producer(client, "t", batch_max_bytes=400))
-    submit(world, sender._engine, *[bytes(100)] * 8)
+    engine: Any = sender._engine
+    submit(world, engine, *[bytes(100)] * 8)
     with pytest.raises(MQError, match="memory_limit"):
         sender.submit(bytes(100))
 
@@ -337,7 +339,7 @@ def test_prepare_names_the_cure() -> None:
 
 
 def test_options_are_checked() -> None:
-    for given in ({"batch_max_messages": 0}, {"linger": -1}, {"send_timeout": 0}):
+    for given in ({"batch_max_messages": 0}, {"linger": -1}, {"send_timeout": -1}):
         with pytest.raises(ConfigError):
             checked(ProducerOptions, given)
 

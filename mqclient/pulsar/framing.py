@@ -1,0 +1,110 @@
+"""Owns the way from a payload to SEND frames: metadata, compression, the size limit, chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from mqclient.core.compress import compress, lookup
+from mqclient.errors import ConfigError
+from mqclient.pulsar.batch import Batch
+from mqclient.pulsar.codes import CompressionType
+
+if TYPE_CHECKING:
+    from mqclient.pulsar.options import ProducerOptions
+
+FORMATS: Final[Mapping[str, tuple[int, str]]] = {
+    "lz4": (CompressionType.LZ4, "lz4-block"),
+    "zlib": (CompressionType.ZLIB, "zlib"),
+    "zstd": (CompressionType.ZSTD, "zstd"),
+    "snappy": (CompressionType.SNAPPY, "snappy"),
+}
+"""What users write -> the wire's number, and the name of the format."""
+
+
+class Framer:
+    """One producer's. `name` and `schema_version` are what the broker answered last."""
+
+    __slots__ = ("_chunk_size", "_chunking", "_codec", "_kind", "_producer_id", "_shrink", "_threshold", "name",
+                 "schema_version")  # fmt: skip
+
+    def __init__(self, codec: Any, producer_id: int, options: ProducerOptions) -> None:
+        self._codec = codec
+        self._producer_id = producer_id
+        self._chunking = options.chunking
+        self._chunk_size = options.chunk_size
+        self._threshold = options.compress_above
+        self._kind, self._shrink = FORMATS[options.compression] if options.compression else (0, "")
+        if self._shrink:
+            lookup(self._shrink)  # a library that is missing is told when the producer is made
+        self.name = options.name or ""
+        self.schema_version: bytes | None = None
+
+    def frame(self, batch: Batch, payload: Any, limit: int, fields: dict[str, Any]) -> int:
+        """Give the batch its frame, ready to be written again and again; how many bytes it is. Too large: it raises.
+
+        `fields` are the arguments of `encode_metadata` that the caller knows.
+        """
+        size = len(payload)
+        if self._shrink and size > self._threshold:
+            small = compress(self._shrink, payload)
+            if len(small) < size:
+                fields["compression"] = self._kind
+                fields["uncompressed_size"] = size
+                payload = small
+        if self.schema_version is not None:
+            fields["schema_version"] = self.schema_version
+        last = batch.last_sequence_id
+        if last > batch.sequence_id and not batch.scattered:
+            fields["highest_sequence_id"] = last
+        metadata = self._metadata(batch, fields)
+        most = limit if not self._chunk_size else min(limit, self._chunk_size)
+        if self._chunking and len(metadata) + len(payload) > most:
+            return self._chunks(batch, payload, most - len(metadata), fields)
+        if len(metadata) + len(payload) > limit:
+            raise _too_large(size, len(payload), limit, self._chunking)
+        batch.frame = self._codec.encode_send(
+            self._producer_id,
+            batch.sequence_id,
+            metadata,
+            payload,
+            num_messages=fields.get("num_messages", 0),
+            highest_sequence_id=fields.get("highest_sequence_id"),
+            txn=fields.get("txn"),
+        )
+        return len(payload)
+
+    def _metadata(self, batch: Batch, fields: dict[str, Any]) -> bytes:
+        made: bytes = self._codec.encode_metadata(self.name, batch.sequence_id, batch.published_at, **fields)
+        return made
+
+    def _chunks(self, batch: Batch, payload: Any, room: int, fields: dict[str, Any]) -> int:
+        """Entries of one message, in a row: nothing of this producer may come in between."""
+        if room < 1:
+            raise ConfigError(f"the properties and keys of a message leave no room for its body: {room} bytes")
+        view = memoryview(payload)
+        count = -(-len(view) // room)
+        fields |= {
+            "uuid": f"{self.name}-{batch.sequence_id}",
+            "num_chunks": count,
+            "total_chunk_size": len(view),
+        }
+        fields.setdefault("uncompressed_size", len(view))
+        frames = []
+        for number in range(count):
+            metadata = self._metadata(batch, {**fields, "chunk_id": number})
+            part = view[number * room : (number + 1) * room]
+            frames.append(
+                self._codec.encode_send(
+                    self._producer_id, batch.sequence_id, metadata, part, is_chunk=True, txn=fields.get("txn")
+                )
+            )
+        batch.frame = b"".join(frames)
+        batch.chunks = count
+        return len(view)
+
+
+def _too_large(size: int, sent: int, limit: int, chunking: bool) -> ConfigError:
+    shrunk = f" ({sent} compressed)" if sent != size else ""
+    cure = "" if chunking else "; chunking=True, with batching=False, sends it in parts"
+    return ConfigError(f"a message of {size} bytes{shrunk}: the broker takes {limit} with its metadata{cure}")

@@ -1,0 +1,338 @@
+"""Owns the batch that gathers: room reserved for it, when it is sealed, what travels in an entry of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mqclient.core.budget import Budget
+from mqclient.core.driver import Now
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps, run_steps
+from mqclient.core.timers import Timer
+from mqclient.errors import MQError
+from mqclient.pulsar.batch import Batch
+from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.framing import Framer
+from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.outgoing import Item, Part, Special, as_item, plain, size_of
+
+if TYPE_CHECKING:
+    from mqclient.pulsar.options import ProducerOptions
+
+
+class Full(Exception):
+    """No room now: `reserve`, then add with `reserved`."""
+
+
+class Owner(Protocol):
+    """The producer."""
+
+    topic: TopicName
+
+    @property
+    def failure(self) -> MQError | None: ...
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is on its way to the broker."""
+
+    @property
+    def limit(self) -> int:
+        """The largest entry that the broker takes."""
+
+    def ship(self, batch: Batch) -> None:
+        """An entry in order: written at once or when the producer is attached."""
+
+
+class Gathering:
+    """Messages become entries here, in the order in which they are added.
+
+    Two accounts: `client.budget` of bytes, in which a batch reserves its limit and gives back what it did not need when
+    it is sealed, and `window` of messages.
+    """
+
+    def __init__(
+        self, client: ClientEngine, owner: Owner, framer: Framer, options: ProducerOptions, window: Budget
+    ) -> None:
+        self.client = client
+        self.options = options
+        self.framer = framer
+        self.window = window
+        self.next_sequence = 0 if options.initial_sequence_id is None else options.initial_sequence_id + 1
+        self.batch: Batch | None = None
+        self._owner = owner
+        self._codec = client.impl.pulsar
+        self._limits = options.batch_max_messages, options.batch_max_bytes
+        self._builder = self._codec.BatchBuilder(*self._limits)
+        self._batching = bool(options.batching)
+        self._idle_asked = False
+        self._late = 0
+        self._linger: Timer | None = None
+
+    @property
+    def count(self) -> int:
+        """Messages that gather."""
+        return self.batch.count if self.batch is not None else 0
+
+    # ---- room
+
+    def reserve(self, message: Any) -> Slot[None]:
+        """Room for this message, when it is our turn; then add it, with `reserved`."""
+        self._late += 1
+        return run_steps(self._reserve_steps(message))
+
+    def _reserve_steps(self, message: Any) -> Steps[None]:
+        counted = self.window.reserve(0, 1)
+        if not counted.done:
+            self.seal()  # what gathers takes up the window, too
+        yield counted
+        yield self.client.budget.reserve(*self._portion(message))
+
+    def _portion(self, message: Any) -> tuple[int, int]:
+        """What is reserved before an entry begins."""
+        if self._batching and type(message) is tuple:
+            return self.options.batch_max_bytes, 1
+        return size_of(plain(message)), 1
+
+    def _take_room(self, message: Any, reserved: bool) -> tuple[int, int]:
+        portion = self._portion(message)
+        if not reserved and not self.client.budget.take(*portion):
+            self.window.give(0, 1)
+            raise Full
+        return portion
+
+    def _check(self, message: Any, reserved: bool) -> bool:
+        """Whether what was reserved is needed: not if somebody else has begun a batch meanwhile. The rest is given
+        back *after* the message was added, for it wakes the next one, who must not overtake it."""
+        if reserved:
+            self._late -= 1
+        if self._owner.failure is not None:
+            if reserved:
+                self.client.budget.give(*self._portion(message))
+                self.window.give(0, 1)
+            raise self._owner.failure
+        if not reserved and (self._late or not self.window.take(0, 1)):
+            raise Full  # nobody overtakes those who wait already
+        return reserved and (self.batch is None or self._overflows(plain(message)))
+
+    def _overflows(self, item: Item) -> bool:
+        """Whether the message does not fit into the batch that gathers."""
+        batch = self.batch
+        if batch is None:
+            return False
+        if -1 < item[5] <= batch.last_sequence_id:
+            return True  # sequence ids grow within an entry
+        return bool(self._builder.size + size_of(item) > self.options.batch_max_bytes)
+
+    def _more(self, count: int) -> int:
+        """How many of so many further messages the window has room for."""
+        most = self.window.max_items
+        return count if not most else 0 if self.window.waiting else min(count, most - self.window.items)
+
+    # ---- adding
+
+    def add(self, message: Any, reserved: bool = False) -> Batch:
+        """The batch in which the message is the last one."""
+        if not self._batching or type(message) is Special:
+            return self._add_alone(message, reserved)
+        item: Item = message
+        needed = self._check(item, reserved)
+        unused = self._make_room(item, needed)
+        batch = self.batch or self._gather(item, needed)
+        body, key, properties, event_time, ordering_key, own_id, key_b64 = item
+        sequence_id = own_id if own_id >= 0 else self.next_sequence
+        batch.gaps += sequence_id - self.next_sequence if batch.count else 0
+        size = self._builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
+        batch.count += 1
+        self.next_sequence = sequence_id + 1
+        if batch.count >= self.options.batch_max_messages or size >= self.options.batch_max_bytes:
+            self.seal()
+        self._give_back(item, unused, reserved and not needed)
+        return batch
+
+    def _add_alone(self, message: Any, reserved: bool) -> Batch:
+        """An entry that is not batch-framed."""
+        self._check(message, reserved)
+        if self.batch is not None:
+            self.seal()  # in order
+        portion = self._take_room(message, reserved)
+        item = plain(message)
+        body, key, properties, event_time, ordering_key, _, key_b64 = item
+        batch = self._new_batch(item)
+        batch.held = portion
+        batch.batched = False
+        batch.count = 1
+        self.next_sequence = batch.sequence_id + 1
+        fields: dict[str, Any] = {
+            "properties": properties,
+            "partition_key": key,
+            "key_b64": key_b64 or None,
+            "ordering_key": ordering_key,
+            "event_time": event_time,
+            "null_value": body is None,
+        }
+        if type(message) is Special:
+            fields |= self._special(message)
+        self._frame(batch, b"" if body is None else body, fields)
+        return batch
+
+    def _special(self, message: Special) -> dict[str, Any]:
+        when = message.deliver_at
+        if message.deliver_after is not None:
+            when = self.client.driver.now.wall_ms + message.deliver_after
+        return {"deliver_at": when, "replicate_to": message.replicate_to}
+
+    def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
+        """One crossing: what fits into the gathering batch, or one entry; the index of what comes next."""
+        first = as_item(items[start])
+        if not self._batching:
+            parts.append(Part(self._add_alone(first, reserved), 0, 1))
+            return start + 1
+        needed = self._check(first, reserved)
+        unused = self._make_room(first, needed)
+        batch = self.batch or self._gather(first, needed)
+        stop = start + 1 + self._more(len(items) - start - 1)
+        run = items if stop == len(items) else items[:stop]
+        following: int = self._builder.add_many(run, start, self.next_sequence)
+        self._counted(following - start)
+        parts.append(Part(batch, batch.count, batch.count + following - start))
+        batch.count += following - start
+        self.next_sequence += following - start
+        if following < len(items) or batch.count >= self.options.batch_max_messages:
+            self.seal()
+        self._give_back(first, unused, reserved and not needed)
+        return following
+
+    def add_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
+        """One entry of rows, behind what gathers; the row after its last."""
+        self._check(ROWS, reserved)
+        if self.batch is not None:
+            self.seal()
+        portion = self._take_room(ROWS, reserved)
+        batch = self._new_batch(ROWS)
+        most = min(start + 1 + self._more(stop - start - 1), start + self.options.batch_max_messages)
+        try:
+            payload, following = self._codec.encode_columns(
+                columns, start, most, sequence_id=batch.sequence_id, max_bytes=self.options.batch_max_bytes
+            )
+        except MQError:
+            self.client.budget.give(*portion)
+            self.window.give(0, 1)
+            raise
+        batch.count = following - start
+        self._counted(batch.count)
+        self.next_sequence += batch.count
+        batch.held = (min(len(payload), portion[0]), 1)
+        self._frame(batch, payload, {"num_messages": batch.count})
+        self.client.budget.give(portion[0] - batch.held[0], 0)
+        return batch, following
+
+    def _counted(self, count: int) -> None:
+        """So many were added, the first of which the window counts already."""
+        if count > 1:
+            self.window.items += count - 1
+
+    # ---- batches
+
+    def _gather(self, item: Item, reserved: bool) -> Batch:
+        """A new batch. While nothing is in flight it leaves as soon as this turn ends; else a receipt sends it."""
+        portion = self._take_room(item, reserved)
+        batch = self._new_batch(item)
+        batch.held = portion
+        self.batch = batch
+        self._soon()
+        return batch
+
+    def _soon(self) -> None:
+        if self._owner.idle and not self._idle_asked:
+            self._idle_asked = True
+            self.client.driver.end_of_turn(self._on_idle)
+        elif self._linger is None:
+            self._linger = self.client.timers.after(self.options.linger, self._on_linger)
+
+    def _new_batch(self, item: Item) -> Batch:
+        if item[5] > -1:
+            self.next_sequence = item[5]
+        deadline = self.client.driver.now.mono + self.options.send_timeout
+        batch = Batch(self.client, self._owner.topic.partition, self.next_sequence, deadline)
+        batch.first = item
+        batch.window = self.window
+        return batch
+
+    def _on_idle(self) -> None:
+        self._idle_asked = False
+        if self.batch is not None and self._owner.idle:
+            self.seal()
+
+    def _on_linger(self, now: Now) -> None:
+        """One alarm for all batches: it looks when the present one is due, and comes again."""
+        self._linger = None
+        if self.batch is None:
+            return
+        due = self.batch.deadline - self.options.send_timeout + self.options.linger
+        if due <= now.mono:
+            self.seal()
+        else:
+            self._linger = self.client.timers.at(due, self._on_linger)
+
+    def _make_room(self, item: Item, reserved: bool) -> int:
+        """Close the gathering batch if the message does not fit. With room reserved for the next one, what this one did
+        not need is given back later; without, at once, for the next one may need it."""
+        if not self._overflows(item):
+            return 0
+        unused = self._close_batch()
+        if not reserved:
+            self.client.budget.give(unused, 0)
+        return unused if reserved else 0
+
+    def _give_back(self, item: Item, unused: int, portion: bool) -> None:
+        if unused:
+            self.client.budget.give(unused, 0)
+        if portion:
+            self.client.budget.give(*self._portion(item))
+
+    def seal(self) -> None:
+        """The gathering batch becomes an entry; room that it did not need may wake somebody who adds the next one."""
+        if self.batch is not None:
+            self.client.budget.give(self._close_batch(), 0)
+
+    def stop(self) -> None:
+        """What gathers goes to the pending ones; no alarm comes any more."""
+        self.seal()
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+
+    def _close_batch(self) -> int:
+        """The gathering batch becomes an entry; how many bytes it had reserved and did not need."""
+        batch, self.batch = self.batch, None
+        assert batch is not None
+        payload, count = self._builder.seal()
+        reserved, _ = batch.held
+        batch.held = (min(len(payload), reserved), 1)
+        self._frame(batch, payload, of_batch(batch, count))
+        return int(reserved - min(len(payload), reserved))
+
+    def _frame(self, batch: Batch, payload: Any, fields: dict[str, Any]) -> None:
+        try:
+            self.framer.frame(batch, payload, self._owner.limit, fields)
+        except MQError as error:
+            batch.fail(error)
+        else:
+            self._owner.ship(batch)
+
+
+ROWS: Item = (b"", None, None, 0, None, -1, False)
+"""Stands for an entry of rows where room is reserved."""
+
+
+def of_batch(batch: Batch, count: int) -> dict[str, Any]:
+    """An entry's metadata repeats what its first message says about keys."""
+    _, key, _, _, ordering_key, _, key_b64 = batch.first
+    return {
+        "partition_key": key,
+        "key_b64": key_b64 or None,
+        "ordering_key": ordering_key,
+        "num_messages": count,
+    }

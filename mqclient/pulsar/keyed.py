@@ -1,0 +1,88 @@
+"""Owns batching by key: entries whose messages share their key, as key-shared subscriptions want them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mqclient.errors import ConfigError
+from mqclient.pulsar.batch import Batch
+from mqclient.pulsar.gathering import Gathering, of_batch
+from mqclient.pulsar.outgoing import Item, Part, Special, as_item, plain, size_of
+
+
+class KeyedGathering(Gathering):
+    """One batch for each key; together they have the limits of one, and are sealed together.
+
+    Each message reserves its own bytes: many batches are open at once, each of them small.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._lanes: dict[bytes, tuple[Batch, Any]] = {}
+        self._count = 0
+        self._bytes = 0
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def _portion(self, message: Any) -> tuple[int, int]:
+        return size_of(plain(message)), 1
+
+    def _overflows(self, item: Item) -> bool:
+        """What gathers, in all, is closed before this one."""
+        if not self._lanes:
+            return False
+        return self._bytes + size_of(item) > self.options.batch_max_bytes or -1 < item[5] < self.next_sequence
+
+    def add(self, message: Any, reserved: bool = False) -> Batch:
+        if type(message) is Special:
+            return self._add_alone(message, reserved)
+        item: Item = message
+        self._check(item, reserved)
+        portion = self._take_room(item, reserved)
+        if self._overflows(item):
+            self.seal()
+        batch, builder = self._lane(item)
+        body, key, properties, event_time, ordering_key, own_id, key_b64 = item
+        sequence_id = own_id if own_id >= 0 else self.next_sequence
+        if batch.count:
+            batch.gaps += sequence_id - batch.last_sequence_id - 1
+        builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
+        batch.count += 1
+        batch.held = (batch.held[0] + portion[0], batch.held[1] + 1)
+        self.next_sequence = sequence_id + 1
+        self._count += 1
+        self._bytes += portion[0]
+        if self._count >= self.options.batch_max_messages or self._bytes >= self.options.batch_max_bytes:
+            self.seal()
+        return batch
+
+    def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
+        batch = self.add(as_item(items[start]), reserved)
+        parts.append(Part(batch, batch.count - 1, batch.count))
+        return start + 1
+
+    def add_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
+        raise ConfigError("rows are not sorted by key: send_arrow needs a producer with batching=True")
+
+    def seal(self) -> None:
+        """One entry for each key, in the order of their first messages."""
+        lanes, self._lanes = self._lanes, {}
+        self.batch, self._count, self._bytes = None, 0, 0
+        for batch, builder in lanes.values():
+            payload, count = builder.seal()
+            self._frame(batch, payload, of_batch(batch, count))
+
+    def _lane(self, item: Item) -> tuple[Batch, Any]:
+        key = item[4] or (item[1] or "").encode()
+        lane = self._lanes.get(key)
+        if lane is None:
+            batch = self._new_batch(item)
+            batch.scattered = True
+            lane = self._lanes[key] = batch, self._codec.BatchBuilder(*self._limits)
+            if self.batch is None:
+                self.batch = batch
+                self._soon()
+        return lane

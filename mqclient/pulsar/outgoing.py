@@ -1,0 +1,162 @@
+"""Owns the form in which messages are sent: checked, and turned into tuples outside of any entry."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from mqclient.errors import ConfigError
+from mqclient.pulsar.batch import Batch
+
+Item = tuple[Any, str | None, Mapping[str, str] | None, int, bytes | None, int, bool]
+"""A message as the batch builder takes it: body, key, properties, event time, ordering key, sequence id (-1: the next
+one), whether the key is base64. In bulk a message that is nothing but a body may stand there as its bytes."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+LOCAL_ONLY = ("__local__",)
+"""As clusters to replicate to: none."""
+
+
+class Special(NamedTuple):
+    """A message that says what a batch cannot: it travels in an entry of its own."""
+
+    item: Item
+    deliver_at: int | None = None
+    """Milliseconds since the epoch."""
+    deliver_after: int | None = None
+    """Milliseconds from when it is taken."""
+    replicate_to: tuple[str, ...] = ()
+
+
+class Mixed(list[Any]):
+    """Messages for `send_many` of which some cannot go through the builder in bulk."""
+
+    __slots__ = ()
+
+
+def prepare(
+    body: Any,
+    key: str | bytes | None = None,
+    properties: Mapping[str, str] | None = None,
+    event_time: int | datetime = 0,
+    ordering_key: bytes | None = None,
+    sequence_id: int | None = None,
+    deliver_at: int | datetime | None = None,
+    deliver_after: float | timedelta | None = None,
+    replicate_to: Sequence[str] | None = None,
+) -> Any:
+    """Check a message and put it in the builder's form; outside of any entry. A body of None is a null value."""
+    if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
+        cure = ".encode() it" if isinstance(body, str) else "turn it into bytes, e.g. json.dumps(body).encode()"
+        raise TypeError(f"a body is bytes-like, not {type(body).__name__}: {cure}, or give the producer a schema")
+    number = -1 if sequence_id is None else _not_negative("sequence_id", sequence_id)
+    when = event_time if event_time.__class__ is int else moment("event_time", event_time)
+    if isinstance(key, bytes):
+        item: Item = (body, b64encode(key).decode(), properties, when, ordering_key, number, True)
+    else:
+        item = (body, key, properties, when, ordering_key, number, False)
+    if deliver_at is None and deliver_after is None and replicate_to is None:
+        return item
+    return _special(item, deliver_at, deliver_after, replicate_to)
+
+
+def prepare_many(messages: Sequence[Any], one: Any = prepare) -> Sequence[Any]:
+    """Bodies stay as they are; a tuple holds the arguments of `send` in their order, a dict those with their names."""
+    if one is prepare and set(map(type, messages)) <= {bytes}:
+        return messages
+    items = [prepare_one(message, one) for message in messages]
+    return as_run(items)
+
+
+def as_run(items: list[Any]) -> list[Any]:
+    """What can go through the builder in bulk stays as it is."""
+    mixed = any(type(item) is not bytes and (type(item) is not tuple or item[5] != -1) for item in items)
+    return Mixed(items) if mixed else items
+
+
+def prepare_one(message: Any, one: Any = prepare) -> Any:
+    if type(message) is tuple:
+        return one(*message)
+    if type(message) is dict:
+        return one(**message)
+    return one(message)
+
+
+def as_item(message: Any) -> Any:
+    return prepare(message) if isinstance(message, bytes) else message
+
+
+def plain(message: Any) -> Item:
+    """The part that every message has."""
+    item: Item = message if type(message) is tuple else message.item
+    return item
+
+
+def size_of(item: Item) -> int:
+    return 0 if item[0] is None else len(item[0])
+
+
+def moment(what: str, given: Any) -> int:
+    """A time as milliseconds since the epoch.
+
+    >>> moment("deliver_at", datetime(1970, 1, 2, tzinfo=timezone.utc))
+    86400000
+    """
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise ConfigError(f"{what}: a datetime has a time zone, as in datetime(…, tzinfo=timezone.utc)")
+        return (given - _EPOCH) // timedelta(milliseconds=1)
+    return _not_negative(what, given)
+
+
+def _special(item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Sequence[str] | None) -> Special:
+    if deliver_at is not None and deliver_after is not None:
+        raise ConfigError("deliver_at and deliver_after both say when: give one of them")
+    if isinstance(deliver_after, timedelta):
+        deliver_after = deliver_after.total_seconds()
+    if deliver_after is not None and deliver_after < 0:
+        raise ConfigError(f"deliver_after={deliver_after}: a message cannot be delivered before it is sent")
+    if isinstance(replicate_to, str):
+        raise ConfigError(f"replicate_to={replicate_to!r}: a list of cluster names; [] means none")
+    return Special(
+        item,
+        None if deliver_at is None else moment("deliver_at", deliver_at),
+        None if deliver_after is None else round(deliver_after * 1000),
+        () if replicate_to is None else tuple(replicate_to) or LOCAL_ONLY,
+    )
+
+
+def _not_negative(what: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise ConfigError(f"{what} is a whole number, not a {type(given).__name__}")
+    if given < 0:
+        raise ConfigError(f"{what}={given}: it is not negative")
+    return given
+
+
+class Part(NamedTuple):
+    """A run of messages in one batch: the batch, the first index, the index after the last."""
+
+    batch: Batch
+    start: int
+    stop: int
+
+
+class Scattered(NamedTuple):
+    """Messages of one call that went different ways: of each way, which ones, and where they are."""
+
+    total: int
+    ways: list[tuple[Sequence[int], list[Part]]]
+
+
+def results(parts: list[Part] | Scattered) -> list[Any]:
+    """The outcome of each message, in order: an id or an error. Made outside of any entry."""
+    if isinstance(parts, list):
+        return [outcome for batch, start, stop in parts for outcome in batch.outcomes(start, stop)]
+    found: list[Any] = [None] * parts.total
+    for places, way in parts.ways:
+        for place, outcome in zip(places, results(way), strict=True):
+            found[place] = outcome
+    return found

@@ -1,0 +1,76 @@
+"""Owns the entries that have no receipt yet, in the order of sending: receipts, the send timeout, what is sent anew."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from mqclient.core.driver import Now
+from mqclient.core.timers import Timer, Timers
+from mqclient.errors import DeadlineError, MQError
+from mqclient.pulsar.batch import Batch
+
+
+class Pending:
+    """Receipts come in the order of sending, as the broker promises; `match` says what one means."""
+
+    __slots__ = ("_expiry", "_queue", "_timeout", "_timers", "_topic")
+
+    def __init__(self, timers: Timers, topic: str, timeout: float) -> None:
+        self._timers = timers
+        self._topic = topic
+        self._timeout = timeout
+        self._queue: deque[Batch] = deque()
+        self._expiry: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self._queue)
+
+    @property
+    def messages(self) -> int:
+        return sum(batch.count for batch in self._queue)
+
+    @property
+    def head(self) -> Batch:
+        return self._queue[0]
+
+    @property
+    def last(self) -> Batch:
+        return self._queue[-1]
+
+    def append(self, batch: Batch) -> None:
+        if not self._queue:
+            self._watch(batch.deadline)
+        self._queue.append(batch)
+
+    def pop(self) -> Batch:
+        return self._queue.popleft()
+
+    def is_late(self, sequence_id: int) -> bool:
+        """Of an entry that timed out, or was told before."""
+        return not self._queue or sequence_id < self._queue[0].sequence_id
+
+    def fail_all(self, error: MQError) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        queue, self._queue = self._queue, deque()
+        for batch in queue:
+            batch.fail(error)
+
+    def _watch(self, when: float) -> None:
+        # An earlier alarm than needed looks again; a later one does not exist, for deadlines only grow.
+        if self._expiry is None and self._timeout:
+            self._expiry = self._timers.at(when, self._on_expiry)
+
+    def _on_expiry(self, now: Now) -> None:
+        self._expiry = None
+        while self._queue and self._queue[0].deadline <= now.mono:
+            batch = self._queue.popleft()
+            text = f"no receipt from {self._topic} in {self._timeout} s"
+            batch.fail(DeadlineError(text).about(request="CommandSend"))
+        if self._queue:
+            self._watch(self._queue[0].deadline)

@@ -1,0 +1,43 @@
+"""Owns how producers come to be: options checked, topic looked at, opened on it or on all of its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps, run_steps
+from mqclient.errors import ClosedError, MQError
+from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.options import ProducerOptions, checked
+from mqclient.pulsar.partitioned import PartitionedProducer
+from mqclient.pulsar.patience import partitions_steps
+from mqclient.pulsar.producer import ProducerEngine
+
+Engine: TypeAlias = ProducerEngine | PartitionedProducer
+"""What a producer face talks to."""
+
+
+def open_producer(client: ClientEngine, topic: str, options: Mapping[str, Any], deadline: float | None) -> Slot[Engine]:
+    limit = client.deadline() if deadline is None else deadline
+    return run_steps(_open_steps(client, TopicName.parse(topic), checked(ProducerOptions, options), limit))
+
+
+def _open_steps(client: ClientEngine, topic: TopicName, options: ProducerOptions, limit: float) -> Steps[Engine]:
+    if client.closed:
+        raise ClosedError("the client is closed")
+    count = yield run_steps(partitions_steps(client, topic, limit))
+    engine: Engine
+    if count:
+        engine = PartitionedProducer(client, topic, options, count)
+        opened = run_steps(engine.open_steps(limit))
+    else:
+        engine = ProducerEngine(client, topic, options)
+        opened = engine.open(limit)
+    try:
+        yield opened
+    except MQError as error:
+        engine.abandon(error)
+        raise
+    return engine
