@@ -12,9 +12,7 @@ from mqclient.errors import LinkError
 
 if TYPE_CHECKING:
     from mqclient.pulsar.consumer import ConsumerEngine
-
-GROUP = 1000
-"""Ids in one ACK at most."""
+    from mqclient.pulsar.consumer_options import ConsumerOptions
 
 
 class Acks:
@@ -23,14 +21,26 @@ class Acks:
     Without a connection they stay here: what was acknowledged meanwhile is told when the subscription is open again.
     """
 
-    __slots__ = ("_codec", "_consumer", "_grouping", "_timer", "add", "add_cumulative", "add_many", "covers", "set")
+    __slots__ = (
+        "_codec",
+        "_consumer",
+        "_grouping",
+        "_size",
+        "_timer",
+        "add",
+        "add_cumulative",
+        "add_many",
+        "covers",
+        "set",
+    )
 
-    def __init__(self, consumer: ConsumerEngine, impl: Any, grouping: float, batch_index: bool) -> None:
+    def __init__(self, consumer: ConsumerEngine, impl: Any, options: ConsumerOptions) -> None:
         self._consumer = consumer
         self._codec = impl.pulsar
-        self._grouping = grouping
+        self._grouping = options.ack_grouping
+        self._size = options.ack_group_size
         self._timer: Timer | None = None
-        self.set = impl.permits.AckSet(GROUP if grouping else 1, batch_index=batch_index)
+        self.set = impl.permits.AckSet(self._size if self._grouping else 1, batch_index=options.batch_index_ack)
         self.add = self.set.add
         self.add_many = self.set.add_many
         self.add_cumulative = self.set.add_cumulative
@@ -54,8 +64,8 @@ class Acks:
         if position is not None:
             connection.write(self._codec.encode_ack(consumer_id, [position], cumulative=True))
         group = self.set.take()
-        for start in range(0, len(group), GROUP):
-            connection.write(self._codec.encode_ack(consumer_id, group[start : start + GROUP]))
+        for start in range(0, len(group), self._size):
+            connection.write(self._codec.encode_ack(consumer_id, group[start : start + self._size]))
 
     def confirm(self, messages: Iterable[Any]) -> Slot[Any]:
         """Tell at once, and have the broker's receipt; what was grouped goes along."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mqclient.core.compress import decompress
 from mqclient.core.mailbox import Mailbox
 from mqclient.core.slot import Slot
-from mqclient.core.steps import Steps
+from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import requests
 from mqclient.pulsar.acks import Acks
@@ -18,10 +18,11 @@ from mqclient.pulsar.attachment import Attachment
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import CompressionType
 from mqclient.pulsar.connection import Connection
+from mqclient.pulsar.consumer_options import ConsumerOptions
 from mqclient.pulsar.names import TopicName
-from mqclient.pulsar.options import ConsumerOptions
 from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.redelivery import Redelivery
+from mqclient.pulsar.start import Start
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
@@ -43,15 +44,30 @@ def _decompress(kind: int, data: memoryview, limit: int) -> bytes:
     return decompress(_FORMATS[kind], data, limit)
 
 
+class Home(Protocol):
+    """The consumer of many topics that this one is a child of: they share its mailbox."""
+
+    mailbox: Mailbox
+
+    def on_child_failed(self, child: ConsumerEngine, error: MQError) -> None: ...
+
+
 class ConsumerEngine:
-    """One consumer of one topic or partition.
+    """One consumer of one topic or partition; with a `home` a child, which grants nothing until it is resumed.
 
     An entry is charged before anything is decided about it. It leaves to the user (told per half window) or by
     `permits.release` with the reason; both name the epoch in which it came, so what belongs to an old one has no
     effect.
     """
 
-    def __init__(self, client: ClientEngine, topic: TopicName, subscription: str, options: ConsumerOptions) -> None:
+    def __init__(
+        self,
+        client: ClientEngine,
+        topic: TopicName,
+        subscription: str,
+        options: ConsumerOptions,
+        home: Home | None = None,
+    ) -> None:
         if not subscription:
             raise ConfigError("a subscription has a name")
         self.client = client
@@ -66,34 +82,36 @@ class ConsumerEngine:
         self.reached_end = False
         self.attachment = Attachment(client, topic, self, f"consumer of {topic}, subscription {subscription}")
         self.permits = Permits(client.impl, options.receiver_queue, self._send_flow)
-        self.acks = Acks(self, client.impl, options.ack_grouping, options.batch_index_ack)
+        self.acks = Acks(self, client.impl, options)
         self.redelivery = Redelivery(self, not options.in_order)
-        self.mailbox = Mailbox(
-            client.driver,
-            client.impl.handover.Mailbox,
-            on_taken=self._on_taken,
-            opener=self._open,
-            on_wait=self._on_wait if self.permits.zero_queue else None,
-        )
+        self._home = home
+        self.mailbox = self._own_mailbox() if home is None else home.mailbox
         self._box: Any = self.mailbox.box
         self._codec = client.impl.pulsar
         self._reasons = client.impl.permits
         self._source = client.impl.handover.Source(self, 0, 0)
         self._text = str(topic)
-        self._start: Any = None if isinstance(options.start, str) else options.start
-        self._inclusive = options.start_inclusive
-        self._resume: Any = self._start or (self._codec.EARLIEST if options.start == "earliest" else self._codec.LATEST)
+        self._start = Start(self._codec, options)
         self._repeats = False
         self._beyond: list[int] = []
         """Of each batch opened and not yet told: how many messages it holds beyond the one that the mailbox counts."""
         self._seeking = -1
+        self._left: Any = None
+        """The source that the last seek left: what was taken of it says nothing about where to go on."""
         self._failure: MQError | None = None
+        if home is not None:
+            self.permits.pause()
 
     # ---- asked by the face
 
     def open(self, deadline: float) -> Slot[None]:
-        self.client.join(self)
+        if self._home is None:
+            self.client.join(self)
         return self.attachment.start(deadline)
+
+    @property
+    def topics(self) -> list[str]:
+        return [self._text]
 
     @property
     def last_taken(self) -> Any:
@@ -103,7 +121,7 @@ class ConsumerEngine:
     @property
     def resume_at(self) -> tuple[Any, bool]:
         """Where a non-durable subscription goes on when opened anew, and whether at it or after it."""
-        return self._resume, self._inclusive
+        return self._start.resume, self._start.inclusive
 
     def check_by_batch(self) -> None:
         if not self.options.by_batch:
@@ -132,6 +150,12 @@ class ConsumerEngine:
         self._repeats = True
         self.redelivery.all()
 
+    def resize(self, window: int) -> None:
+        """Keep so many messages in advance from now on."""
+        self.permits.resize(window)
+        if self._source.half and not self.options.by_batch:
+            self._source.half = self.permits.half
+
     def pause(self) -> None:
         self.permits.pause()
 
@@ -147,23 +171,24 @@ class ConsumerEngine:
         connection = self._opened()
         if self._seeking >= 0:
             raise ConfigError("a seek is under way already")
+        to = self._own_position(to)
         self.acks.flush()
         self.acks.clear()
-        before, epoch = (self._start, self._inclusive, self._resume), self.attachment.epoch
-        by_time = isinstance(to, int)
-        special = by_time or to.entry < 0 or to.ledger == self._codec.LATEST.ledger
-        self._seeking, self._start = epoch, None if special else to
-        self._resume, self._inclusive = self._codec.EARLIEST if by_time else to, self.options.start_inclusive
-        make = requests.seek_to_time if by_time else requests.seek_to_id
+        before, epoch = self._start.save(), self.attachment.epoch
+        self._seeking, self._left = epoch, self._source
+        self._start.move(to, self.options.start_inclusive)
+        make = requests.seek_to_time if isinstance(to, int) else requests.seek_to_id
         try:
             yield connection.request(make(self.consumer_id, to), self.client.deadline())
         except MQError:
-            self._start, self._inclusive, self._resume = before
+            self._start.restore(before)
+            self._left = None
             raise
         finally:
             self._seeking = -1
         if self.attachment.epoch == epoch and self.connection is connection:
             self._drop_waiting()  # a broker that did not close us: what is here is from before
+            self._source = self._make_source(epoch)
         else:
             yield self.attachment.when_attached()
 
@@ -175,6 +200,10 @@ class ConsumerEngine:
             return None
         found: MessageId = self._codec.MessageId(last.ledgerId, last.entryId, last.partition, last.batch_index)
         return found
+
+    def last_message_ids_steps(self) -> Steps[dict[str, MessageId | None]]:
+        last = yield run_steps(self.last_message_id_steps())
+        return {self._text: last}
 
     def stats_steps(self) -> Steps[dict[str, Any]]:
         """What the broker says about this consumer."""
@@ -214,7 +243,7 @@ class ConsumerEngine:
             "state": self.attachment.state,
             "epoch": self.attachment.epoch,
             "active": self.active,
-            "mailbox": len(self.mailbox),
+            "mailbox": self._source.waiting,
             "untold": self._source.untold,
             "acks_waiting": len(self.acks.set),
             "nacks_waiting": len(self.redelivery),
@@ -254,7 +283,10 @@ class ConsumerEngine:
         self._detached()
         self.acks.close()
         self.redelivery.clear()
-        self.mailbox.clear()
+        self.mailbox.clear(self._source)
+        if self._home is not None:
+            self._home.on_child_failed(self, error)
+            return
         self.mailbox.close(error)
         self.client.leave(self)
 
@@ -288,23 +320,16 @@ class ConsumerEngine:
         if self.permits.zero_queue:
             self.permits.receivers(self.mailbox.waiters)
 
-    # ---- inside
+    # ---- told by the mailbox
 
-    def _check_cumulative(self) -> None:
-        if not self.options.in_order:
-            raise ConfigError(f"a {self.options.type} subscription is acknowledged message by message")
-
-    def _on_taken(self, source: Any, taken: int) -> None:
+    def on_taken(self, source: Any, taken: int) -> None:
         """The user took that many since it was told last."""
         self.permits.release(taken + self._told_beyond(), self._reasons.DELIVERED, source.epoch)
         if not self.options.durable and source is self._source and source.last is not None:
             self.acks.add_cumulative(self._id_of(source.last))
             self.acks.flush()
 
-    def _on_wait(self) -> None:
-        self.permits.receivers(self.mailbox.waiters)
-
-    def _open(self, entry: Any, source: Any) -> list[Any]:
+    def open_sealed(self, entry: Any, source: Any) -> list[Any]:
         """A compressed entry, opened on the side that takes; outside of any entry."""
         batch = self._codec.decode_messages(entry, decompress=_decompress)
         if self.options.by_batch:
@@ -315,14 +340,35 @@ class ConsumerEngine:
                 self._settle(entry, source.epoch, batch, len(messages))
         return messages
 
+    # ---- inside
+
+    def _check_cumulative(self) -> None:
+        if not self.options.in_order:
+            raise ConfigError(f"a {self.options.type} subscription is acknowledged message by message")
+
+    def _own_mailbox(self) -> Mailbox:
+        return Mailbox(
+            self.client.driver,
+            self.client.impl.handover.Mailbox,
+            on_taken=self.on_taken,
+            opener=self.open_sealed,
+            on_wait=self._on_wait if self.permits.zero_queue else None,
+        )
+
+    def _own_position(self, to: Any) -> Any:
+        """Where to seek, of positions by topic."""
+        if not isinstance(to, Mapping):
+            return to
+        if list(to) != [self._text]:
+            raise ConfigError(f"this consumer's one topic is {self._text}, not {', '.join(to)}")
+        return to[self._text]
+
+    def _on_wait(self) -> None:
+        self.permits.receivers(self.mailbox.waiters)
+
     def _whole(self, entry: Any, source: Any, batch: Any) -> list[Any]:
         """The batch itself, which the mailbox counts as one message: the others' permits follow it in `_on_taken`."""
-        start = self._start
-        before = start is not None and entry.ledger == start.ledger and entry.entry <= start.entry
-        if before and (entry.entry < start.entry or not (self._inclusive or start.batch_index >= 0)):
-            wanted = 0
-        else:
-            wanted = len(batch)
+        wanted = len(batch) if self._start.takes_whole(entry) else 0
         if wanted != entry.charged:
             with self.client.driver.enter():
                 self._settle(entry, source.epoch, batch, wanted)
@@ -352,38 +398,28 @@ class ConsumerEngine:
 
     def _wanted(self, entry: Any, messages: list[Any]) -> list[Any]:
         """Without what lies before the start, and what was acknowledged here and comes again all the same."""
-        if self._start is None and not self._repeats:
-            return messages
-        if self._start is not None and entry.ledger == self._start.ledger and entry.entry <= self._start.entry:
-            messages = self._after_start(entry, messages)
+        if self._start.hides(entry):
+            messages = self._start.after(entry, messages)
         if self._repeats:
             covers, ledger, number = self.acks.covers, entry.ledger, entry.entry
             messages = [message for message in messages if not covers(ledger, number, message.batch_index)]
         return messages
 
-    def _after_start(self, entry: Any, messages: list[Any]) -> list[Any]:
-        """The broker begins with the entry of the start; which of its messages are meant is for us to say."""
-        start = self._start
-        if entry.entry < start.entry:
-            return []
-        if start.batch_index < 0 or not entry.batched:
-            return messages if self._inclusive else []
-        first = start.batch_index if self._inclusive else start.batch_index + 1
-        return [message for message in messages if message.batch_index >= first]
-
     def _new_source(self, epoch: int) -> None:
         old = self._source
         self._box.collect(old)  # of an old epoch: nobody grants for it any more
         self.mailbox.clear(old)
-        if not self.options.durable and old.last is not None and self._seeking < 0:
-            self._start = self._resume = self._id_of(old.last)
-            self._inclusive = False
+        if not self.options.durable and old.last is not None and old is not self._left:
+            self._start.go_on_after(self._id_of(old.last))
         self._repeats = epoch > 1
         self.acks.set.forget()
         self.redelivery.clear()
         self._beyond.clear()
+        self._source = self._make_source(epoch)
+
+    def _make_source(self, epoch: int) -> Any:
         half = 1 if self.options.by_batch else self.permits.half
-        self._source = self.client.impl.handover.Source(self, epoch, half)
+        return self.client.impl.handover.Source(self, epoch, half)
 
     def _drop_waiting(self) -> None:
         """What was taken is told, what waits is dropped: both have their permits back."""
@@ -417,7 +453,7 @@ class ConsumerEngine:
             name=self.name,
             priority=options.priority,
             durable=options.durable,
-            start=None if options.durable else self._resume,
+            start=None if options.durable else self._start.resume,
             from_earliest=options.start == "earliest",
             metadata=options.properties,
             read_compacted=options.read_compacted,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
@@ -97,12 +98,20 @@ class TopicName(NamedTuple):
         return self._replace(local=f"{self.local}-partition-{index}")
 
 
-def position(to: Any) -> Any:
-    """Where to seek: a time in any form becomes ms since the epoch, a message id stays.
+def position(to: Any, topics: Sequence[str] = ()) -> Any:
+    """Where to seek: a time in any form becomes ms since the epoch, a message id stays. By topic: of a mapping, or of a
+    function that is asked for each topic, the positions that are not None.
 
     >>> position(datetime(1970, 1, 2, tzinfo=timezone.utc))
     86400000
+    >>> position({"orders-partition-1": 5})
+    {'persistent://public/default/orders-partition-1': 5}
     """
+    if isinstance(to, Mapping):
+        return {str(TopicName.parse(topic)): position(at) for topic, at in to.items()}
+    if callable(to):
+        asked = {topic: to(topic) for topic in topics}
+        return {topic: position(at) for topic, at in asked.items() if at is not None}
     if isinstance(to, datetime):
         if to.tzinfo is None:
             raise ConfigError("a datetime to seek to has a time zone: datetime(…, tzinfo=timezone.utc)")

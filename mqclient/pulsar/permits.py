@@ -60,6 +60,13 @@ class Permits:
         self._credits.resume()
         self._flow()
 
+    def resize(self, window: int) -> None:
+        """Another window: what it is larger by is granted, what it is smaller by is withheld."""
+        delta = window - self._credits.window
+        if delta:
+            self._credits.resize(delta)
+            self._flow()
+
     def receivers(self, waiting: int) -> None:
         """Zero-queue: so many receives wait now, which is the window.
 

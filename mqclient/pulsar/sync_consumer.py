@@ -3,27 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqclient.core.driver import SyncDriver
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.pulsar import opening, reading
-from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.names import position
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
+    from mqclient.pulsar.subscribing import Engine
 
 __all__ = ["Consumer", "Reader", "Receiving"]
+
+Position: TypeAlias = "MessageId | datetime | int"
+Seek: TypeAlias = "Position | Mapping[str, Position] | Callable[[str], Position | None]"
 
 
 class Receiving:
     """What consumers and readers have in common: taking messages, and moving the position."""
 
-    def __init__(self, driver: SyncDriver, engine: ConsumerEngine) -> None:
+    def __init__(self, driver: SyncDriver, engine: Engine) -> None:
         self._driver = driver
         self._engine = engine
         self._inbox = engine.mailbox
@@ -33,6 +36,11 @@ class Receiving:
     @property
     def topic(self) -> str:
         return str(self._engine.topic)
+
+    @property
+    def topics(self) -> list[str]:
+        """What is consumed now; partitions by their own names."""
+        return self._engine.topics
 
     def receive(self, timeout: float | None = None) -> Message:
         """The next message; DeadlineError if there is none in time."""
@@ -44,16 +52,27 @@ class Receiving:
         messages = self._take_many(max)
         return messages or self._receive_many_late(max, self._driver.deadline(timeout))
 
-    def seek(self, to: MessageId | datetime | int, timeout: float | None = None) -> None:
-        """Go on after a message (or at it, with `start_inclusive`), or at a time: datetime, or ms since the epoch."""
+    def seek(self, to: Seek, timeout: float | None = None) -> None:
+        """Go on after a message (or at it, with `start_inclusive`), or at a time: datetime, or ms since the epoch.
+
+        Of many topics or partitions a time moves all of them and an id the partition that it names; a mapping says it
+        of each topic, as does a function that is called with each.
+        """
+        at = position(to, self._engine.topics)
         with self._driver.enter():
-            slot = opening.seek(self._engine, position(to))
+            slot = opening.seek(self._engine, at)
         self._driver.wait(slot, self._driver.deadline(timeout))
 
     def last_message_id(self, timeout: float | None = None) -> MessageId | None:
         """Of the topic; None if it is empty."""
         with self._driver.enter():
             slot = reading.last_message_id(self._engine)
+        return self._driver.wait(slot, self._driver.deadline(timeout))
+
+    def last_message_ids(self, timeout: float | None = None) -> dict[str, MessageId | None]:
+        """Of each topic or partition, by its name."""
+        with self._driver.enter():
+            slot = reading.last_message_ids(self._engine)
         return self._driver.wait(slot, self._driver.deadline(timeout))
 
     def close(self) -> None:
@@ -102,7 +121,7 @@ class Receiving:
 class Consumer(Receiving):
     """Made by `Client.consumer`. A message that is not acknowledged comes again, to somebody."""
 
-    def __init__(self, driver: SyncDriver, engine: ConsumerEngine) -> None:
+    def __init__(self, driver: SyncDriver, engine: Engine) -> None:
         super().__init__(driver, engine)
         self._add = engine.acks.add
         self._add_many = engine.acks.add_many

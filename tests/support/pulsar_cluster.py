@@ -16,6 +16,7 @@ class PulsarCluster:
         self.url = url
         self._embedded = embedded
         self._real = real
+        self._partitioned: set[str] = set()
 
     def unload(self, topic: str) -> None:
         """Everybody on the topic is told to come again."""
@@ -30,3 +31,9 @@ class PulsarCluster:
         with urllib.request.urlopen(request, timeout=60) as reply:
             content: bytes = reply.read()
         return json.loads(content) if content.startswith((b"{", b"[", b'"')) or content.isalnum() else None
+
+    def partition(self, topic: str, number: int) -> None:
+        """Make a topic with partitions, or let it grow to this number."""
+        method = "POST" if topic in self._partitioned else "PUT"
+        self.rest(method, f"persistent/public/default/{topic}/partitions", number)
+        self._partitioned.add(topic)

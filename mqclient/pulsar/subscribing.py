@@ -1,0 +1,67 @@
+"""Owns how consumers and readers come to be: options checked, topics looked at, opened."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps, run_steps
+from mqclient.errors import ClosedError, ConfigError, MQError
+from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.consumer import ConsumerEngine
+from mqclient.pulsar.consumer_options import ConsumerOptions
+from mqclient.pulsar.multi import MultiConsumer
+from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.options import checked
+from mqclient.pulsar.patience import partitions_steps
+
+Engine: TypeAlias = ConsumerEngine | MultiConsumer
+"""What a consumer or reader face talks to."""
+
+Topics: TypeAlias = str | Sequence[str]
+"""What a consumer is made for."""
+
+
+def open_consumer(
+    client: ClientEngine, topics: Topics, subscription: str, options: Mapping[str, Any], deadline: float | None
+) -> Slot[Engine]:
+    limit = client.deadline() if deadline is None else deadline
+    return run_steps(_open_steps(client, topics, subscription, checked(ConsumerOptions, options), limit))
+
+
+def open_reader(
+    client: ClientEngine, topics: Topics, start: Any, options: Mapping[str, Any], deadline: float | None
+) -> Slot[Engine]:
+    """A consumer of a subscription that nothing durable is kept of."""
+    given = {"start": start, **options, "durable": False, "type": "exclusive"}
+    return open_consumer(client, topics, f"reader-{secrets.token_hex(5)}", given, deadline)
+
+
+def _open_steps(
+    client: ClientEngine, topics: Topics, subscription: str, options: ConsumerOptions, limit: float
+) -> Steps[Engine]:
+    if client.closed:
+        raise ClosedError("the client is closed")
+    names = _names(topics)
+    engine: Engine
+    if len(names) > 1 or (yield run_steps(partitions_steps(client, names[0], limit))):
+        engine = MultiConsumer(client, names, subscription, options)
+        opened = run_steps(engine.open_steps(limit))
+    else:
+        engine = ConsumerEngine(client, names[0], subscription, options)
+        opened = engine.open(limit)
+    try:
+        yield opened
+    except MQError as error:
+        engine.abandon(error)
+        raise
+    return engine
+
+
+def _names(topics: Topics) -> list[TopicName]:
+    names = [TopicName.parse(topic) for topic in ([topics] if isinstance(topics, str) else topics)]
+    if not names:
+        raise ConfigError("a consumer has at least one topic")
+    return list(dict.fromkeys(names))
