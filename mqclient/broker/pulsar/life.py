@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mqclient.broker.pulsar.subscribe import send_close
 
 if TYPE_CHECKING:
-    from mqclient.broker.pulsar.produce import Producer
+    from mqclient.broker.pulsar.producers import Producer
     from mqclient.broker.pulsar.subscription import Subscription
     from mqclient.broker.pulsar.topics import Topic, Topics
 

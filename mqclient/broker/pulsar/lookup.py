@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.pulsar.topics import Refused, Topic, Topics
+from mqclient.broker.pulsar.refused import Refused
+from mqclient.broker.pulsar.topics import Topic, Topics
 from mqclient.pulsar.codes import LookupType, ServerError
 from mqclient.pulsar.names import TopicName
 

@@ -49,17 +49,27 @@ class Policies:
 
     >>> policies = Policies({"brokerDeduplicationEnabled": True})
     >>> name = TopicName.parse("orders")
-    >>> policies.of_namespace["public/default"]["deduplicationEnabled"] = False
+    >>> policies.decide(policies.of_namespace["public/default"], "deduplicationEnabled", False)
     >>> policies.value("deduplicationEnabled", name)
     False
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
+        self.changes = 0
+        """How often something was decided: what is kept of an answer is good while this stays."""
         self.tenants: dict[str, dict[str, Any]] = {"public": {"adminRoles": [], "allowedClusters": ["standalone"]}}
         self.of_namespace: dict[str, dict[str, Any]] = {"public/default": {}}
         self.of_topic: dict[str, dict[str, Any]] = {}
         """By the name without its partition."""
+
+    def decide(self, policies: dict[str, Any], policy: str, value: Any) -> None:
+        """For a namespace or a topic; None: what is above decides again."""
+        self.changes += 1
+        if value is None:
+            policies.pop(policy, None)
+        else:
+            policies[policy] = value
 
     def known(self, topic: TopicName) -> bool:
         """Whether its namespace is there."""

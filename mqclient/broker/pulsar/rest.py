@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar import rest_namespaces, rest_subscriptions, rest_topics
 from mqclient.broker.pulsar.http import Answer, Request
+from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.rest_call import Call, RestError
-from mqclient.broker.pulsar.topics import Refused
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:

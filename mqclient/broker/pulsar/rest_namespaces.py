@@ -114,11 +114,11 @@ def decide(policy: str, kind: type, call: Call) -> Any:
     given = call.json()
     if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
         raise RestError(400, f"{policy} is a {kind.__name__}, not {given!r}")
-    call.topics.policies.of_namespace[call.namespace][policy] = given
+    call.topics.policies.decide(call.topics.policies.of_namespace[call.namespace], policy, given)
 
 
 def undecide(policy: str, call: Call) -> Any:
-    call.topics.policies.of_namespace[call.namespace].pop(policy, None)
+    call.topics.policies.decide(call.topics.policies.of_namespace[call.namespace], policy, None)
 
 
 POLICIES: dict[str, tuple[str, type]] = {

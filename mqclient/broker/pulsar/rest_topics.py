@@ -160,11 +160,11 @@ def decide(policy: str, kind: type, call: Call) -> Any:
     given = call.json()
     if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
         raise RestError(400, f"{policy} is a {kind.__name__}, not {given!r}")
-    call.topics.policies.of_topic.setdefault(_policy_name(call), {})[policy] = given
+    call.topics.policies.decide(call.topics.policies.of_topic.setdefault(_policy_name(call), {}), policy, given)
 
 
 def undecide(policy: str, call: Call) -> Any:
-    call.topics.policies.of_topic.get(_policy_name(call), {}).pop(policy, None)
+    call.topics.policies.decide(call.topics.policies.of_topic.get(_policy_name(call), {}), policy, None)
 
 
 def _policy_name(call: Call) -> str:

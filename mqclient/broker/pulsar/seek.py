@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.cursor import bits_of
+from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.subscribe import EARLIEST, LATEST, find, send_close
 from mqclient.broker.pulsar.subscription import Subscription
-from mqclient.broker.pulsar.topics import Refused
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:

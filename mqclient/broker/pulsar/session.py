@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient import _schema
 from mqclient.broker.control import Alarm, Fault
-from mqclient.broker.pulsar import acks, connect, lookup, produce, seek, subscribe
-from mqclient.broker.pulsar.topics import Refused, Topics
+from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, seek, subscribe
+from mqclient.broker.pulsar.refused import Refused
+from mqclient.broker.pulsar.topics import Topics
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ WRITE_BUFFER = 4 << 20
 """Bytes that may wait for a client that reads slowly; while there are more, nothing is dispatched to it."""
 Handler = Callable[["Session", Any], None]
 
-FAMILIES = (connect, lookup, produce, subscribe, acks, seek)
+FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek)
 HANDLERS: dict[int, Handler] = {kind: handler for family in FAMILIES for kind, handler in family.HANDLERS.items()}
 NAMES = {number: name for name, number in _schema.enum("BaseCommand.Type").items()}
 OPENING = frozenset(("SUBSCRIBE", "PRODUCER"))
@@ -39,7 +40,7 @@ class Session(asyncio.Protocol):
         self.house = door.house
         self.impl = door.house.impl
         self.topics: Topics = door.topics
-        self.producers: dict[int, produce.Producer] = {}
+        self.producers: dict[int, producers.Producer] = {}
         self.closed_producers: dict[int, float] = {}
         self.consumers: dict[int, subscribe.Place] = {}
         self.connected = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
-    from mqclient.broker.pulsar.produce import Producer
+    from mqclient.broker.pulsar.producers import Producer
     from mqclient.broker.pulsar.subscription import Consumer, Subscription
     from mqclient.broker.pulsar.topics import Topic, Topics
 

@@ -17,8 +17,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.subscription import Consumer, Subscription, stats
-from mqclient.broker.pulsar.topics import Refused, Topic
+from mqclient.broker.pulsar.topics import Topic
 from mqclient.pulsar.codes import InitialPosition, ServerError, SubType
 
 if TYPE_CHECKING:

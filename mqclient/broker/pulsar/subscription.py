@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.cursor import Cursor, words_of
+from mqclient.broker.pulsar.delays import Delays
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class Subscription:
         self.active: Consumer | None = None
         self._read = mark + 1
         self._replay = Replay()
+        self._delays = Delays(self._due)
         self._hashes: dict[int, int] = {}
         self._redeliveries: dict[int, int] = {}
         self._turn = 0
@@ -198,6 +200,7 @@ class Subscription:
             self.active = None
         if not self.consumers:
             self._replay.clear()
+            self._delays.clear()
             self._read = self.cursor.mark + 1
             if not self.durable and not resets:
                 self.topic.subscriptions.pop(self.name, None)
@@ -270,6 +273,7 @@ class Subscription:
         self.cursor.reset(mark)
         self._read = mark + 1
         self._replay.clear()
+        self._delays.clear()
         self._redeliveries.clear()
 
     # ---- dispatching
@@ -302,9 +306,23 @@ class Subscription:
                 return entry
         while self._read < self.topic.end:
             self._read += 1
-            if not self.cursor.acked(self._read - 1):
+            if not self.cursor.acked(self._read - 1) and not self._is_early(self._read - 1):
                 return self._read - 1
         return None
+
+    def _is_early(self, entry: int) -> bool:
+        """Whether its time is to come; it is then put aside until it has."""
+        when = self.topic.delays.get(entry)
+        clock = self.consumers[0].session.house.clock
+        if when is None or when <= clock.wall_ms():
+            return False
+        self._delays.add(entry, when, clock)
+        return True
+
+    def _due(self) -> None:
+        """The alarm lives only while somebody is here."""
+        self._replay.add(self._delays.take(self.consumers[0].session.house.clock))
+        self.poke()
 
     def _dispatch_in_turn(self) -> None:
         while True:

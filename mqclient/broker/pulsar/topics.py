@@ -7,7 +7,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.broker import House
+from mqclient.broker.pulsar.access import Access
+from mqclient.broker.pulsar.dedup import Dedup
 from mqclient.broker.pulsar.policies import Policies, whole
+from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.broker.store import Log
 from mqclient.errors import ConfigError
@@ -15,15 +18,7 @@ from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.names import TopicName
 
 if TYPE_CHECKING:
-    from mqclient.broker.pulsar.produce import Producer
-
-
-class Refused(Exception):
-    """The command is answered by ERROR with this code."""
-
-    def __init__(self, code: ServerError, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+    from mqclient.broker.pulsar.producers import Producer
 
 
 class Topic:
@@ -35,7 +30,10 @@ class Topic:
         self.partition = name.partition
         self.ledger = ledger
         self.log = Log()
-        self.producers: dict[str, Producer] = {}
+        self.access = Access()
+        self.dedup = Dedup()
+        self.delays: dict[int, int] = {}
+        """Entries with a time (ms) before which shared subscriptions do not deliver them."""
         self.subscriptions: dict[str, Subscription] = {}
         self.terminated = False
         """Nothing is taken any more; who has acknowledged everything is told."""
@@ -50,6 +48,8 @@ class Topic:
         self.bytes_in += len(entry.stored)
         self._latest = max(self._latest, entry.published_at)
         number = self.log.append(entry.stored, self._latest, -entry.num_messages if entry.batched else 1)
+        if entry.deliver_at is not None:
+            self.delays[number] = entry.deliver_at
         for subscription in self.subscriptions.values():
             subscription.poke()
         return number
@@ -58,6 +58,11 @@ class Topic:
         """A new subscription; everything up to `mark` counts as acknowledged."""
         made = self.subscriptions[name] = Subscription(self, name, kind, durable, mark)
         return made
+
+    @property
+    def producers(self) -> dict[str, Producer]:
+        """Who produces here, by name."""
+        return self.access.producers
 
     @property
     def end(self) -> int:

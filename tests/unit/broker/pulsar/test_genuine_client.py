@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import time
+import urllib.request
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -224,3 +227,71 @@ def test_ours_is_read_by_theirs(broker: EmbeddedBroker, client: Any, batching: b
             theirs = message.message_id()
             assert ids[number].to_bytes() == theirs.serialize()
             assert type(ids[number]).from_bytes(theirs.serialize()) == ids[number]
+
+
+def rest(broker: EmbeddedBroker, method: str, path: str, body: object) -> None:
+    data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{broker.pulsar_rest}/admin/v2/{path}", data, headers, method=method)
+    urllib.request.urlopen(request, timeout=10).close()
+
+
+def test_partitions(broker: EmbeddedBroker, client: Any) -> None:
+    rest(broker, "PUT", "persistent/public/default/parts/partitions", 3)
+    consumer = client.subscribe("parts", "billing")
+    producer = client.create_producer("parts", message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution)
+    sent = [producer.send(b"%d" % number) for number in range(9)]
+    assert {message_id.partition() for message_id in sent} == {0, 1, 2}
+    assert sorted(bodies(consumer, 9)) == [b"%d" % number for number in range(9)]
+    assert client.get_topic_partitions("parts") == [
+        f"persistent://public/default/parts-partition-{index}" for index in range(3)
+    ]
+
+
+def test_an_http_service_url(broker: EmbeddedBroker) -> None:
+    client = pulsar.Client(broker.pulsar_rest, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        rest(broker, "PUT", "persistent/public/default/parts/partitions", 2)
+        consumer = client.subscribe("parts", "billing")
+        client.create_producer("parts").send(b"1")
+        assert bodies(consumer, 1) == [b"1"]
+    finally:
+        client.close()
+
+
+def test_a_topic_of_ones_own(client: Any) -> None:
+    first = client.create_producer("orders", access_mode=pulsar.ProducerAccessMode.Exclusive)
+    with pytest.raises(pulsar.ProducerFenced):
+        client.create_producer("orders", access_mode=pulsar.ProducerAccessMode.Exclusive)
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer("orders")
+    second = client.create_producer("orders", access_mode=pulsar.ProducerAccessMode.ExclusiveWithFencing)
+    second.send(b"mine")
+    with pytest.raises((pulsar.ProducerFenced, pulsar.AlreadyClosed)):
+        first.send(b"not mine")
+
+
+def test_duplicates(broker: EmbeddedBroker, client: Any) -> None:
+    rest(broker, "POST", "namespaces/public/default/deduplication", True)
+    consumer = client.subscribe("orders", "billing")
+    producer = client.create_producer("orders", producer_name="dd", batching_enabled=False)
+    assert [producer.send(b"x", sequence_id=number).entry_id() for number in (5, 5, 6)] == [0, -1, 1]
+    producer.close()
+    assert client.create_producer("orders", producer_name="dd").last_sequence_id() == 6
+    assert len(bodies(consumer, 2)) == 2
+    assert nothing_comes(consumer)
+
+
+def test_delayed_delivery(client: Any) -> None:
+    consumer = client.subscribe("orders", "billing", consumer_type=pulsar.ConsumerType.Shared)
+    began = time.monotonic()
+    client.create_producer("orders").send(b"later", deliver_after=timedelta(milliseconds=500))
+    assert bodies(consumer, 1) == [b"later"]
+    assert time.monotonic() - began >= 0.5
+
+
+def test_a_terminated_topic(broker: EmbeddedBroker, client: Any) -> None:
+    producer = client.create_producer("orders")
+    producer.send(b"1")
+    rest(broker, "POST", "persistent/public/default/orders/terminate", None)
+    with pytest.raises((pulsar.TopicTerminated, pulsar.AlreadyClosed)):
+        producer.send(b"2")

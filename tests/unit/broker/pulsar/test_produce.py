@@ -1,4 +1,4 @@
-"""PRODUCER and SEND, frame by frame."""
+"""SEND, frame by frame."""
 
 from __future__ import annotations
 
@@ -45,55 +45,6 @@ def test_stored_as_sent(world: PulsarWorld, raw: RawClient) -> None:
     assert raw.entries()[0].stored == bytes(world.door.topics.make("t").log.record(0))
 
 
-def test_the_same_id_again(world: PulsarWorld, raw: RawClient) -> None:
-    name = raw.ask("PRODUCER", topic="t", producer_id=1)[1].producer_name
-    assert raw.ask("PRODUCER", topic="t", producer_id=1)[1].producer_name == name
-    world.control.delay("PRODUCER", 1.0)
-    assert raw.ask("PRODUCER", topic="t", producer_id=2) is None
-    assert raw.ask("PRODUCER", topic="t", producer_id=2)[1].error == ServerError.ServiceNotReady
-    world.world.advance(2)
-    assert raw.events[-1][0] == "PRODUCER_SUCCESS"
-
-
-def test_closed_or_lost_while_in_progress(world: PulsarWorld, raw: RawClient) -> None:
-    for leave in (lambda: raw.ask("CLOSE_PRODUCER", producer_id=1), raw.lose):
-        world.control.delay("PRODUCER", 1.0)
-        raw.ask("PRODUCER", topic="t", producer_id=1)
-        leave()
-        world.world.advance(2)
-        assert world.door.topics.get("t") is None
-
-
-def test_a_refusal_after_a_delay(world: PulsarWorld, raw: RawClient) -> None:
-    world.control.delay("PRODUCER", 1.0)
-    raw.ask("PRODUCER", topic="a/b/c", producer_id=1)
-    world.world.advance(2)
-    assert raw.events[-1][1].error == ServerError.TopicNotFound
-
-
-def test_names(world: PulsarWorld, raw: RawClient) -> None:
-    raw.ask("PRODUCER", topic="t", producer_id=1, producer_name="mine")
-    other = RawClient(world)
-    assert other.ask("PRODUCER", topic="t", producer_id=1, producer_name="mine")[1].error == ServerError.ProducerBusy
-    assert other.ask("PRODUCER", topic="u", producer_id=1, producer_name="mine")[0] == "PRODUCER_SUCCESS"
-    raw.lose()
-    assert other.ask("PRODUCER", topic="t", producer_id=2, producer_name="mine")[0] == "PRODUCER_SUCCESS"
-
-
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({"producer_access_mode": 1}, ServerError.NotAllowedError),
-        ({"schema": {"name": "x", "schema_data": b"", "type": 1}}, ServerError.NotAllowedError),
-        ({"txn_enabled": True}, ServerError.NotAllowedError),
-        ({"topic": "non-persistent://public/default/t"}, ServerError.NotAllowedError),
-    ],
-)
-def test_refusals(raw: RawClient, fields: dict[str, Any], code: ServerError) -> None:
-    assert raw.ask("PRODUCER", **{"topic": "t", "producer_id": 1, **fields})[1].error == code
-    assert raw.session.producers == {}
-
-
 def test_a_send_for_nobody_ends_the_connection(raw: RawClient) -> None:
     raw.write(frame(raw, 1))
     assert not raw.open
@@ -129,3 +80,38 @@ def test_scripted_errors(world: PulsarWorld, raw: RawClient) -> None:
     raw.events.clear()
     raw.write(frame(raw, 1))
     assert [(told.sequence_id, told.message) for _, told in raw.events] == [(1, "the end")]
+
+
+def test_what_was_stored_is_not_stored_again(world: PulsarWorld, raw: RawClient) -> None:
+    world.rest("POST", "namespaces/public/default/deduplication", True)
+    raw.ask("PRODUCER", topic="t", producer_id=1, producer_name="dd")
+    raw.events.clear()
+    for number in (1, 1, 2, 0):
+        raw.write(frame(raw, number))
+    raw.write(frame(raw, 3, highest_sequence_id=7))
+    raw.write(frame(raw, 7))
+    assert [event[2:5] for event in raw.events] == [
+        (1, 1, 0),
+        (1, -1, -1),
+        (2, 1, 1),
+        (0, -1, -1),
+        (3, 1, 2),
+        (7, -1, -1),
+    ]
+    raw.ask("CLOSE_PRODUCER", producer_id=1)
+    assert raw.ask("PRODUCER", topic="t", producer_id=2, producer_name="dd")[1].last_sequence_id == 7
+    assert raw.ask("PRODUCER", topic="t", producer_id=3, producer_name="other")[1].last_sequence_id == -1
+    world.rest("POST", "namespaces/public/default/deduplication", False)
+    raw.write(frame(raw, 7, 2))
+    assert raw.events[-1][3:5] == (1, 3)
+
+
+def test_of_chunks_the_last_decides(world: PulsarWorld, raw: RawClient) -> None:
+    world.rest("POST", "namespaces/public/default/deduplication", True)
+    raw.ask("PRODUCER", topic="t", producer_id=1, producer_name="dd")
+    raw.events.clear()
+    for sequence_id in (0, 0):
+        for chunk in (0, 1):
+            metadata = raw.codec.encode_metadata("dd", sequence_id, 1, uuid="dd-0", num_chunks=2, chunk_id=chunk)
+            raw.write(raw.codec.encode_send(1, sequence_id, metadata, b"part", is_chunk=True))
+    assert [event[4] for event in raw.events] == [0, 1, 2, -1]
