@@ -37,6 +37,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "mqclient/rocketmq/aio.py": ("tests/api/async_/test_rocketmq.py",),
     "mqclient/rocketmq/remoting/aio": (
         "tests/api/async_/test_rocketmq.py",
+        "tests/api/async_/test_rocketmq_producer.py",
         "tests/api/async_/test_rocketmq_push.py",
     ),
 }

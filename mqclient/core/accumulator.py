@@ -55,6 +55,10 @@ class Accumulator(Generic[K, B]):
             lane = self._lanes[key] = Lane(self, key, self._make, self._ship)
         return lane
 
+    def known(self, key: K) -> Lane[K, B] | None:
+        """The lane of this key, if it has one already."""
+        return self._lanes.get(key)
+
     def room(self, key: K, size: int) -> B:
         """The batch that takes an item of this size; add it at once."""
         return self.lane(key).room(size)
@@ -121,6 +125,12 @@ class Lane(Generic[K, B]):
         if batch is not None:
             self.in_flight += 1
             self._ship(self.key, batch)
+
+    def ship(self, batch: B) -> None:
+        """Ship a batch that never gathered here, behind what is open."""
+        self.seal()
+        self.in_flight += 1
+        self._ship(self.key, batch)
 
     def landed(self) -> None:
         """The outcome of a batch is known; what has gathered meanwhile goes when it was the last one."""

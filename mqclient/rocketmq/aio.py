@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from mqclient.rocketmq.model import Message, MessageQueue, PartialSendError, Receipt
+from mqclient.rocketmq.model import Account, Message, MessageQueue, PartialSendError, QueueFullError, Receipt
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.aio import Admin, Client, Producer, PullConsumer, PushConsumer
+from mqclient.rocketmq.remoting.handling import Retry
+from mqclient.rocketmq.remoting.process_queue import Limits
+from mqclient.rocketmq.remoting.push_options import StopReport
 
 __all__ = [
+    "Account",
     "Admin",
     "Client",
+    "Limits",
     "Message",
     "MessageQueue",
     "PartialSendError",
     "Producer",
     "PullConsumer",
     "PushConsumer",
+    "QueueFullError",
     "Receipt",
     "ResetReport",
+    "Retry",
+    "StopReport",
 ]

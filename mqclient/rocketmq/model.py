@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +54,7 @@ class Message:
     Message('orders', 3 bytes, tag='paid', keys=['42'])
     """
 
-    __slots__ = ("body", "delay_level", "flag", "keys", "properties", "tag", "topic")
+    __slots__ = ("body", "delay_level", "deliver_after", "deliver_at", "flag", "keys", "properties", "tag", "topic")
 
     def __init__(
         self,
@@ -64,9 +65,12 @@ class Message:
         keys: Iterable[str] = (),
         properties: Mapping[str, str] | None = None,
         delay_level: int = 0,
+        deliver_at: datetime | int | None = None,
+        deliver_after: float | None = None,
         flag: int = 0,
     ) -> None:
-        _check_body(body)
+        if type(body) is not bytes:
+            _check_body(body)
         self.topic = topic
         self.body = body
         self.tag = tag
@@ -74,7 +78,25 @@ class Message:
         self.properties = dict(properties) if properties else {}
         self.delay_level = delay_level
         """Of the broker's list, 1 to 18 (1 s to 2 h) by default; 0: not delayed."""
+        self.deliver_at = int(deliver_at.timestamp() * 1000) if isinstance(deliver_at, datetime) else deliver_at
+        """Milliseconds since the epoch; 5.x brokers keep it till then, at most 3 days by default."""
+        self.deliver_after = deliver_after
+        """Seconds, as `deliver_at`."""
         self.flag = flag
+
+    @property
+    def timing(self) -> tuple[str, str] | None:
+        """The property that delays it, and its value."""
+        given = [self.delay_level > 0, self.deliver_at is not None, self.deliver_after is not None]
+        if not any(given):
+            return None
+        if sum(given) > 1:
+            raise ConfigError("a message is delayed by one of delay_level, deliver_at and deliver_after, not by two")
+        if self.delay_level > 0:
+            return "DELAY", str(self.delay_level)
+        if self.deliver_at is not None:
+            return "TIMER_DELIVER_MS", str(self.deliver_at)
+        return "TIMER_DELAY_MS", str(round(1000 * (self.deliver_after or 0)))
 
     def __repr__(self) -> str:
         tag = f", tag={self.tag!r}" if self.tag else ""
@@ -107,6 +129,30 @@ class Receipt(NamedTuple):
     @property
     def topic(self) -> str:
         return self.queue.topic
+
+
+class QueueFullError(MQError):
+    """More is submitted and not yet answered than the producer's limits allow; nothing of this message was sent."""
+
+    retriable = True
+
+
+class Account(NamedTuple):
+    """What became of the messages that a producer took: each is in one of these."""
+
+    stored: int
+    weaker: int
+    """Stored with less safety than the broker is set to: no SEND_OK."""
+    failed: int
+    """Surely not stored by an answer that we know of."""
+    unknown: int
+    """Sent, without an answer: perhaps stored."""
+    pending: int
+    """Not decided yet."""
+
+    @property
+    def taken(self) -> int:
+        return sum(self)
 
 
 class PartialSendError(MQError):

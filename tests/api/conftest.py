@@ -49,6 +49,26 @@ def pulsar(request: pytest.FixtureRequest) -> Iterator[PulsarCluster]:
             yield PulsarCluster(embedded.pulsar_url, embedded=embedded)
 
 
+class RocketMQCluster:
+    """Where the brokers are that a test runs on; `embedded` is None if they are real."""
+
+    def __init__(self, name_server: str, embedded: EmbeddedBroker | None = None) -> None:
+        self.name_server = name_server
+        self.embedded = embedded
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def rocketmq(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
+    """Two brokers; the same cases on both."""
+    if request.param == "real":
+        if "rocketmq" not in str(request.config.getoption("--real", "")).split(","):
+            pytest.skip("needs a real broker: run `make real`")
+        yield RocketMQCluster(request.getfixturevalue("real_rocketmq").name_server)
+    else:
+        with EmbeddedBroker(doors=["rocketmq"], brokers=2, impl="pure") as embedded:
+            yield RocketMQCluster(embedded.name_server, embedded)
+
+
 _topics = count()
 
 

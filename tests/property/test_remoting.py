@@ -475,7 +475,8 @@ def test_messages_are_added_alike(rows: list[Any], start: int, max_size: int, ma
     ]
 
     def added(twin: ModuleType) -> Any:
-        builder, ids = twin.BatchBuilder(), []
+        builder = twin.BatchBuilder()
+        ids: list[str] = []
         unique = twin.UniqueKeys(b"\x7f\0\0\1", 7, 9)
         limits = {"max_size": max_size, "max_count": max_count, "most": most}
         place = twin.add_messages(builder, messages, start, "t", unique, 5, ids, reserved={"KEYS"}, **limits)

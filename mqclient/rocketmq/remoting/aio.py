@@ -28,9 +28,11 @@ from mqclient.rocketmq.remoting.aio_producer import Producer
 from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
-from mqclient.rocketmq.remoting.group import MemberOptions, member_options, topics_of
+from mqclient.rocketmq.remoting.member_options import MemberOptions, member_options, topics_of
 from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
+from mqclient.rocketmq.remoting.push_options import PushOptions, push_options
 
 if TYPE_CHECKING:
     pass
@@ -65,9 +67,9 @@ class Client:
         """Who brokers think we are."""
         return self._engine.client_id
 
-    def producer(self, group: str) -> Opening[Producer]:
-        """A producer of this group."""
-        return Opening(self._open_producer(group))
+    def producer(self, group: str, **options: Any) -> Opening[Producer]:
+        """A producer of this group; options: see `mqclient.rocketmq.remoting.producer_options.ProducerOptions`."""
+        return Opening(self._open_producer(group, ProducerOptions.of(options)))
 
     def push_consumer(
         self,
@@ -75,20 +77,16 @@ class Client:
         topics: str | Mapping[str, str] | Iterable[str],
         handler: Handler,
         *,
-        threads: int = 20,
-        batch: int = 32,
-        max_attempts: int = 16,
         timeout: float | None = 10.0,
         **options: Any,
     ) -> Opening[PushConsumer]:
         """Calls `handler(messages)`: it returns, they are acknowledged; it raises, they come again later.
 
-        `topics`: a name, names, or names with their tag expressions. Options: model="broadcasting", start="first",
-        "last" or a time, rule (of allocation), pull_batch; see `mqclient.rocketmq.remoting.group.MemberOptions`.
+        `topics`: a name, names, or names with their expressions: tags, or `Sql(…)`. Options: model="broadcasting",
+        start="first", "last" or a time, orderly, threads, batch, max_attempts, rate, …: see `MemberOptions` and
+        `PushOptions` of `mqclient.rocketmq.remoting`.
         """
-        member = member_options(options)
-        limits = {"threads": threads, "batch": batch, "max_attempts": max_attempts}
-        return Opening(self._open_push(group, topics_of(topics), handler, member, limits, timeout))
+        return Opening(self._open_push(group, topics_of(topics), handler, *push_options(options), timeout))
 
     def pull_consumer(
         self,
@@ -140,9 +138,9 @@ class Client:
     ) -> None:
         await self.close()
 
-    async def _open_producer(self, group: str) -> Producer:
+    async def _open_producer(self, group: str, options: ProducerOptions) -> Producer:
         with self._driver.enter():
-            return Producer(self._driver, ProducerEngine(self._engine, group))
+            return Producer(self._driver, ProducerEngine(self._engine, group, options))
 
     async def _open_push(
         self,
@@ -150,11 +148,11 @@ class Client:
         topics: Mapping[str, str],
         handler: Handler,
         options: MemberOptions,
-        limits: Mapping[str, int],
+        push: PushOptions,
         timeout: float | None,
     ) -> PushConsumer:
         with self._driver.enter():
-            engine = PushEngine(self._engine, group, topics, handler, options, **limits)
+            engine = PushEngine(self._engine, group, topics, handler, options, push)
             slot = engine.start()
         await self._driver.wait(slot, self._driver.deadline(timeout))
         return PushConsumer(self._driver, engine)

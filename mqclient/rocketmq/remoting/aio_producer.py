@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.errors import MQError
-from mqclient.rocketmq.model import Message, MessageQueue, Receipt
+from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt
 from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
+from mqclient.rocketmq.remoting.many import check_messages, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 
 if TYPE_CHECKING:
@@ -37,14 +38,15 @@ class Producer:
         queue: MessageQueue | None = None,
         timeout: float | None = 3.0,
     ) -> Receipt:
-        """Send one message and wait for its receipt; the same key goes to the same queue.
+        """Send one message and wait for its receipt; the same key goes to the same queue, in order.
 
         Tried on other brokers while the error advises it and time is left. Cancelled, its outcome is unknown.
         """
         prepared, deadline = self._engine.prepare(message, key), self._driver.deadline(timeout)
         with self._driver.enter():
-            slot = self._engine.submit(prepared, deadline, queue)
-        return (await self._driver.wait(slot, deadline))[0]
+            slot, index = self._engine.send(prepared, deadline, queue)
+        receipt: Receipt = (await self._driver.wait(slot, deadline))[index]
+        return receipt
 
     async def send_many(
         self,
@@ -55,10 +57,10 @@ class Producer:
         raise_on_error: bool = False,
     ) -> list[Receipt | MQError]:
         """Send many, batched where that is legal; of each, in order, its receipt or an MQError, both with `.ok`."""
-        prepared = self._engine.prepare_many(messages, key)
+        prepared = self._engine.prepare_many(check_messages(messages), key)
         with self._driver.enter():
             slot = self._engine.submit_many(prepared, self._driver.deadline(timeout))
-        return checked(await self._driver.wait(slot), raise_on_error)
+        return checked(results(await self._driver.wait(slot)), raise_on_error)
 
     async def send_arrow(
         self,
@@ -80,11 +82,16 @@ class Producer:
             slot = submit_rows(self._engine, topic, prepared, deadline, queue)
         return checked(await self._driver.wait(slot), raise_on_error)
 
-    def submit(self, message: Message, *, key: str | None = None) -> SendFuture:
-        """Send one message and return at once; the future tells the outcome."""
+    def submit(self, message: Message, *, key: str | None = None, queue: MessageQueue | None = None) -> SendFuture:
+        """Send one message and return at once; the future tells the outcome.
+
+        Small messages travel together. While more than the limits allow has no answer yet, this blocks or refuses, as
+        the option `when_full` says (asyncio: it refuses).
+        """
         prepared = self._engine.prepare(message, key)
         with self._driver.enter():
-            return self._engine.submit_future(prepared)
+            future = self._engine.submit(prepared, queue)
+        return self._engine.submit_late(prepared, queue) if future is None else future
 
     async def send_oneway(self, message: Message, *, key: str | None = None, timeout: float | None = 3.0) -> None:
         """Send one message that nobody confirms."""
@@ -93,11 +100,23 @@ class Producer:
             slot = self._engine.submit_oneway(prepared)
         await self._driver.wait(slot, self._driver.deadline(timeout))
 
-    async def close(self) -> None:
-        """Leave the group; what is in flight ends by itself."""
+    async def flush(self, timeout: float | None = None) -> Account:
+        """Wait until everything submitted so far has its outcome; what became of all messages so far."""
+        with self._driver.enter():
+            slot = self._engine.flush()
+        await self._driver.wait(slot, self._driver.deadline(timeout))
+        return self.account()
+
+    def account(self) -> Account:
+        """What became of the messages so far."""
+        with self._driver.enter():
+            return self._engine.account()
+
+    async def close(self) -> Account:
+        """Take no more, wait for what is on its way, leave the group; what became of all messages."""
         with self._driver.enter():
             slot = self._engine.close()
-        await self._driver.wait(slot)
+        return await self._driver.wait(slot)
 
     async def __aenter__(self) -> Producer:
         return self

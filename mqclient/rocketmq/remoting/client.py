@@ -98,7 +98,7 @@ class ClientEngine:
         self.name_servers = NameServers(name_servers, self.random)
         self.routes = Routes(self, self.random)
         self.routes.on_change.append(self._on_route)
-        self.producers: dict[str, Participant] = {}
+        self.producers: dict[str, Any] = {}
         self.consumers: dict[str, Any] = {}
         self.unjoined: list[Any] = []
         """Consumers of queues assigned by hand: brokers hear nothing of them."""
@@ -275,6 +275,8 @@ class ClientEngine:
             member.taker.abandon()
         self.consumers.clear()
         self.unjoined.clear()
+        for producer in self.producers.values():
+            producer.on_fork()
         for link in self.links.values():
             link.handle = None  # the driver has closed our copy of it, without a word to the broker
             link.close()

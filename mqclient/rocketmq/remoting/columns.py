@@ -12,10 +12,14 @@ from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.errors import ConfigError, MQError
 from mqclient.rocketmq.model import MessageQueue, Receipt, check_topic
-from mqclient.rocketmq.remoting.producer import MAX_BATCH, MAX_BATCH_BYTES, Prepared, ProducerEngine, Sending
+from mqclient.rocketmq.remoting.many import MAX_BATCH
+from mqclient.rocketmq.remoting.outgoing import Stored
+from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.sending import Sending
 
 COLUMNS: Final = ("body", "keys", "tag", "properties", "flag")
 NUMBERS: Final = {"flag": "int32"}
+MAX_BATCH_BYTES: Final = 1 << 20
 AROUND: Final = 128
 """Bytes that a row takes beyond body and properties: frame, unique key, the names of its own properties."""
 
@@ -31,19 +35,6 @@ class Rows:
     @property
     def ok(self) -> bool:
         return self.outcome.ok
-
-
-class RowsSending(Sending):
-    """One batch request whose body is made already; its one receipt is that of the first row."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, engine: ProducerEngine, topic: str, body: bytes, deadline: float, queue: MessageQueue | None
-    ) -> None:
-        properties = engine.remoting.encode_properties({"WAIT": "true"})
-        super().__init__(engine, [Prepared(topic, body, properties, 0, "", None, False)], deadline, queue)
-        self.batch = True
 
 
 def prepare_rows(batch: Any, names: Mapping[str, str] | None) -> tuple[dict[str, Parts], int]:
@@ -83,18 +74,17 @@ def _rows_steps(
     queue: MessageQueue | None,
 ) -> Steps[list[Rows]]:
     columns, rows = prepared
-    sent: list[tuple[int, int, Slot[list[Receipt]]]] = []
+    sent: list[tuple[int, int, Slot[Stored]]] = []
     for start, stop in cuts(columns, rows):
         wall_ms = engine.client.driver.now.wall_ms
         body = engine.remoting.encode_columns(columns, start, stop, unique=engine.client.keys, now_ms=wall_ms)
-        sending = RowsSending(engine, topic, body, deadline, queue)
-        sending.attempt()
-        sent.append((start, stop, sending.slot))
+        sending = Sending(engine, engine.preparer.batch(topic, body, [""] * (stop - start)), deadline, queue)
+        sent.append((start, stop, sending.start()))
     yield gather([slot for _, _, slot in sent])
     return [Rows(start, stop, _outcome(slot)) for start, stop, slot in sent]
 
 
-def _outcome(slot: Slot[list[Receipt]]) -> Any:
+def _outcome(slot: Slot[Stored]) -> Any:
     return slot.error if slot.error is not None else slot.result()[0]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from random import Random
 from typing import Any, Final
 
@@ -128,8 +128,8 @@ class Routes:
             raise ConfigError(f"topic {topic!r} has no queue that may be written to")
         return route
 
-    def pick(self, route: Route, avoid: str | None) -> MessageQueue:
-        """The next queue in turn, of another broker than the one that just failed if there is one."""
+    def pick(self, route: Route, avoid: str | None, ailing: Collection[str] = ()) -> MessageQueue:
+        """The next queue in turn: of a broker that is not ailing, if not of another than the one that just failed."""
         turn = self._turns.get(route.topic)
         if turn is None:
             turn = self._random.randrange(1 << 16)
@@ -137,8 +137,11 @@ class Routes:
         for _ in queues:
             turn += 1
             queue = queues[turn % len(queues)]
-            if queue.broker_name != avoid:
+            if queue.broker_name != avoid and queue.broker_name not in ailing:
                 break
+        else:
+            if ailing:
+                return self.pick(route, avoid)
         self._turns[route.topic] = turn
         return queue
 

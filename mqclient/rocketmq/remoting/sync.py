@@ -25,9 +25,11 @@ from mqclient.rocketmq.remoting.admin import AdminEngine
 from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
-from mqclient.rocketmq.remoting.group import MemberOptions, member_options, topics_of
+from mqclient.rocketmq.remoting.member_options import MemberOptions, member_options, topics_of
 from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
+from mqclient.rocketmq.remoting.push_options import PushOptions, push_options
 from mqclient.rocketmq.remoting.sync_admin import Admin
 from mqclient.rocketmq.remoting.sync_consumer import PullConsumer, PushConsumer
 from mqclient.rocketmq.remoting.sync_producer import Producer
@@ -64,9 +66,9 @@ class Client:
         """Who brokers think we are."""
         return self._engine.client_id
 
-    def producer(self, group: str) -> Producer:
-        """A producer of this group."""
-        return self._open_producer(group)
+    def producer(self, group: str, **options: Any) -> Producer:
+        """A producer of this group; options: see `mqclient.rocketmq.remoting.producer_options.ProducerOptions`."""
+        return self._open_producer(group, ProducerOptions.of(options))
 
     def push_consumer(
         self,
@@ -74,20 +76,16 @@ class Client:
         topics: str | Mapping[str, str] | Iterable[str],
         handler: Handler,
         *,
-        threads: int = 20,
-        batch: int = 32,
-        max_attempts: int = 16,
         timeout: float | None = 10.0,
         **options: Any,
     ) -> PushConsumer:
         """Calls `handler(messages)`: it returns, they are acknowledged; it raises, they come again later.
 
-        `topics`: a name, names, or names with their tag expressions. Options: model="broadcasting", start="first",
-        "last" or a time, rule (of allocation), pull_batch; see `mqclient.rocketmq.remoting.group.MemberOptions`.
+        `topics`: a name, names, or names with their expressions: tags, or `Sql(…)`. Options: model="broadcasting",
+        start="first", "last" or a time, orderly, threads, batch, max_attempts, rate, …: see `MemberOptions` and
+        `PushOptions` of `mqclient.rocketmq.remoting`.
         """
-        member = member_options(options)
-        limits = {"threads": threads, "batch": batch, "max_attempts": max_attempts}
-        return self._open_push(group, topics_of(topics), handler, member, limits, timeout)
+        return self._open_push(group, topics_of(topics), handler, *push_options(options), timeout)
 
     def pull_consumer(
         self,
@@ -139,9 +137,9 @@ class Client:
     ) -> None:
         self.close()
 
-    def _open_producer(self, group: str) -> Producer:
+    def _open_producer(self, group: str, options: ProducerOptions) -> Producer:
         with self._driver.enter():
-            return Producer(self._driver, ProducerEngine(self._engine, group))
+            return Producer(self._driver, ProducerEngine(self._engine, group, options))
 
     def _open_push(
         self,
@@ -149,11 +147,11 @@ class Client:
         topics: Mapping[str, str],
         handler: Handler,
         options: MemberOptions,
-        limits: Mapping[str, int],
+        push: PushOptions,
         timeout: float | None,
     ) -> PushConsumer:
         with self._driver.enter():
-            engine = PushEngine(self._engine, group, topics, handler, options, **limits)
+            engine = PushEngine(self._engine, group, topics, handler, options, push)
             slot = engine.start()
         self._driver.wait(slot, self._driver.deadline(timeout))
         return PushConsumer(self._driver, engine)

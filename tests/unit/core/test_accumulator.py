@@ -136,6 +136,18 @@ def test_keys_do_not_wait_for_each_other() -> None:
     assert shop.shipped[2] == ("a", [2])
 
 
+def test_a_batch_that_never_gathered_goes_behind_what_did() -> None:
+    shop = Shop(LINGER)
+    shop.add(0)
+    assert shop.accumulator.known("other") is None
+    with shop.driver.enter():
+        lane = shop.accumulator.known("k")
+        assert lane is not None
+        lane.ship([1])
+    assert shop.batches == [[0], [1]]
+    assert lane.in_flight == 2
+
+
 def test_flush_forget_and_clear() -> None:
     shop = Shop(LINGER)
     for number, key in enumerate("abc"):

@@ -15,8 +15,9 @@ from mqclient.core.slot import Slot
 from mqclient.rocketmq.model import Message, MessageQueue
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import PushEngine
-from mqclient.rocketmq.remoting.group import MemberOptions
+from mqclient.rocketmq.remoting.member_options import topics_of
 from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.push_options import push_options
 from tests.support.fake_driver import FakeDriver, Wire, World
 
 NAME_SERVER = ("names", 9876)
@@ -148,10 +149,10 @@ class VirtualClient:
         self.engine.ever_local.add(f"{host}:{port}")  # the fake driver calls every local end the same
 
     def push(
-        self, group: str, topic: str, handler: Callable[[Any], Any] = lambda messages: None, **options: Any
+        self, group: str, topic: Any, handler: Callable[[Any], Any] = lambda messages: None, **options: Any
     ) -> Push:
         with self.driver.enter():
-            engine = PushEngine(self.engine, group, {topic: "*"}, handler, MemberOptions(**options))
+            engine = PushEngine(self.engine, group, topics_of(topic), handler, *push_options(options))
             slot = engine.start()
         self.cluster.world.run()
         return Push(engine, slot, self.driver)
@@ -164,9 +165,9 @@ class VirtualClient:
         for message in messages:
             prepared = engine.prepare(message)
             with self.driver.enter():
-                slot = engine.submit(prepared, None)
+                slot, index = engine.send(prepared, None)
             try:
-                outcomes.append(self.driver.wait(slot)[0])
+                outcomes.append(self.driver.wait(slot)[index])
             except Exception as error:
                 outcomes.append(error)
         return outcomes

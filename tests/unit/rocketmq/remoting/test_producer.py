@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError
-from mqclient.rocketmq.model import Message, MessageQueue, PartialSendError, Receipt
+from mqclient.rocketmq.model import Account, Message, MessageQueue, PartialSendError, QueueFullError, Receipt
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
-from tests.unit.rocketmq.remoting.cluster import VirtualCluster
+from mqclient.rocketmq.remoting.producer_options import ProducerOptions
+from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
 
 
 @pytest.fixture(name="cluster")
@@ -90,36 +92,13 @@ def test_no_name_server_is_an_error_that_names_it(cluster: VirtualCluster) -> No
     assert "names:9876" in str(error)
 
 
-def test_batches_hold_one_topic_one_key_and_no_delayed_message(cluster: VirtualCluster) -> None:
-    client = cluster.client()
-    with client.driver.enter():
-        engine = ProducerEngine(client.engine, "p")
-    messages = [
-        Message("orders", b"0"),
-        Message("other", b"1"),
-        Message("orders", b"2", delay_level=1),
-        Message("orders", b"3"),
-        Message("orders", b"x" * 700_000),
-        Message("orders", b"x" * 700_000),
-        Message("orders", b"6"),
-    ]
-    prepared = engine.prepare_many(messages, lambda message: "k" if message.body == b"3" else None)
-    assert engine._batches(prepared) == [[0, 4], [1], [2], [3], [5, 6]]
-    with client.driver.enter():
-        slot = engine.submit_many(prepared, None)
-    results = client.driver.wait(slot)
-    assert [result.ok for result in results] == [True] * 7
-    assert len({result.message_id for result in results}) == 7  # type: ignore[union-attr]
-    assert results[6].offset == results[5].offset + 1  # type: ignore[union-attr]
-
-
 def test_many_at_once_to_a_new_topic_ask_for_its_route_once(cluster: VirtualCluster) -> None:
     client = cluster.client()
     with client.driver.enter():
         engine = ProducerEngine(client.engine, "p")
     prepared = [engine.prepare(Message("fresh", b"%d" % number)) for number in range(50)]
     with client.driver.enter():
-        slots = [engine.submit(one, None) for one in prepared]
+        slots = [engine.send(one, None)[0] for one in prepared]
     for slot in slots:
         assert client.driver.wait(slot)[0].ok
     assert cluster.control.count("GET_ROUTEINFO_BY_TOPIC") == 2  # the topic's, then the template's
@@ -134,43 +113,7 @@ def test_after_the_close_nothing_is_sent(cluster: VirtualCluster) -> None:
     cluster.world.run()
     assert all(not service.members.producers for service in cluster.door.services)
     with pytest.raises(ClosedError), client.driver.enter():
-        ProducerEngine(client.engine, "again").submit(None, None)  # type: ignore[arg-type]
-
-
-def test_a_future_tells_its_outcome_and_calls_back(cluster: VirtualCluster) -> None:
-    client = cluster.client()
-    with client.driver.enter():
-        engine = ProducerEngine(client.engine, "p")
-    prepared = engine.prepare(Message("orders", b"x", tag="t", keys=["k"]))
-    with client.driver.enter():
-        future = engine.submit_future(prepared)
-    called: list[Any] = []
-    future.add_done_callback(called.append)
-    assert not future.done()
-    assert future.result(timeout=1).message_id == prepared.message_id
-    cluster.world.run()
-    assert called == [future]
-    future.add_done_callback(called.append)
-    cluster.world.run()
-    assert called == [future, future]
-
-
-def test_a_future_that_failed_or_is_late(cluster: VirtualCluster) -> None:
-    client = cluster.client()
-    with client.driver.enter():
-        engine = ProducerEngine(client.engine, "p")
-    cluster.control.drop("SEND_MESSAGE_V2", times=9)
-    with client.driver.enter():
-        late = engine.submit_future(engine.prepare(Message("orders", b"x")))
-    with pytest.raises(DeadlineError):
-        late.result(timeout=0.5)
-    assert isinstance(late.exception(timeout=9), DeadlineError)
-    assert late.done()
-    client.engine.blocking = False
-    with client.driver.enter():
-        other = engine.submit_future(engine.prepare(Message("orders", b"x")))
-    with pytest.raises(MQError, match="cannot block"):
-        other.result(timeout=1)
+        ProducerEngine(client.engine, "again").send(None, None)  # type: ignore[arg-type]
 
 
 def test_oneway_messages_are_written_and_not_waited_for(cluster: VirtualCluster) -> None:
@@ -191,6 +134,122 @@ def test_a_group_has_one_producer_a_client(cluster: VirtualCluster) -> None:
     client.produce(Message("orders", b"x"))
     with pytest.raises(ConfigError, match="has a producer"), client.driver.enter():
         ProducerEngine(client.engine, "producers")
+
+
+def engine_of(client: VirtualClient, **options: Any) -> ProducerEngine:
+    with client.driver.enter():
+        return ProducerEngine(client.engine, "p", ProducerOptions(**options))
+
+
+def submit(engine: ProducerEngine, *messages: Message, key: str | None = None) -> list[Any]:
+    """In one entry; futures, or None where there was no room."""
+    prepared = [engine.prepare(message, key) for message in messages]
+    with engine.client.driver.enter():
+        return [engine.submit(one) for one in prepared]
+
+
+def finish(engine: ProducerEngine, call: Callable[[], Any]) -> Any:
+    driver: Any = engine.client.driver
+    with driver.enter():
+        slot = call()
+    return driver.wait(slot)
+
+
+def test_flush_and_close_account_for_every_message(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client)
+    cluster.control.answer("SEND_MESSAGE_V2", 13, "no")
+    submit(engine, Message("orders", b"refused"))
+    assert engine.account() == Account(0, 0, 0, 0, 1)
+    finish(engine, engine.flush)
+    assert engine.account() == Account(0, 0, 1, 0, 0)
+    submit(engine, *[Message("orders", b"x") for _ in range(100)])
+    assert finish(engine, engine.close) == Account(100, 0, 1, 0, 0)
+    assert finish(engine, engine.close).taken == 101
+    assert stored(cluster, "orders") == 100
+
+
+def test_a_close_under_way_waits_for_the_deadline_of_what_is_unknown(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client, attempts=1, send_timeout=2.0)
+    submit(engine, Message("orders", b"x"))
+    finish(engine, engine.flush)
+    cluster.control.drop("SEND_MESSAGE_V2")
+    cluster.control.answer("SEND_BATCH_MESSAGE", 10, "")
+    submit(engine, Message("orders", b"x"))
+    cluster.world.run()
+    submit(engine, Message("orders", b"x"), Message("orders", b"y"))
+    before = cluster.world.mono
+    assert finish(engine, engine.close) == Account(1, 2, 0, 1, 0)
+    assert cluster.world.mono - before == pytest.approx(2.0)
+    with pytest.raises(ClosedError):
+        submit(engine, Message("orders", b"late"))
+
+
+def test_beyond_the_limits_submit_refuses_or_waits_for_room(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client, max_pending_messages=2, when_full="refuse")
+    one, two, three = submit(engine, *[Message("orders", b"x") for _ in range(3)])
+    assert three is None
+    with pytest.raises(QueueFullError, match=r"2 messages of .* when_full='block' waits"):
+        engine.submit_late(engine.prepare(Message("orders", b"x")))
+    assert (one.result(5).ok, two.result(5).ok) == (True, True)
+    waiting = ProducerEngine(client.engine, "waits", ProducerOptions(max_pending_messages=1))
+    (first,) = submit(waiting, Message("orders", b"1"))
+    second = waiting.submit_late(waiting.prepare(Message("orders", b"2")))
+    assert (first.done(), second.result(5).ok) == (True, True)
+    assert waiting.budget.items == 0
+
+
+def test_who_waits_for_room_in_vain_leaves_the_queue(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client, max_pending_bytes=1, send_timeout=1.0)
+    cluster.control.drop("SEND_MESSAGE_V2", times=9)
+    with client.driver.enter():  # its own time is longer than that of the one who waits for room
+        engine._batching.add(engine.prepare(Message("orders", b"x")), client.driver.now.mono + 30, None)
+        assert engine.budget.take(1)
+    with pytest.raises(QueueFullError, match="none was in time"):
+        engine.submit_late(engine.prepare(Message("orders", b"x")))
+    assert engine.budget.waiting == 0
+    client.engine.blocking = False
+    with pytest.raises(QueueFullError, match=r"await producer\.send"):
+        engine.submit_late(engine.prepare(Message("orders", b"x")))
+
+
+def test_a_coroutine_waits_for_room(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.engine.blocking = False
+    engine = engine_of(client, max_pending_messages=1)
+    prepared = [engine.prepare(Message("orders", b"%d" % number)) for number in range(3)]
+    with client.driver.enter():
+        waiting = [engine.send(one, None) for one in prepared]
+    receipts = [client.driver.wait(slot)[index] for slot, index in waiting]
+    assert [receipt.message_id for receipt in receipts] == [one.message_id for one in prepared]
+    assert engine.budget.items == 0
+
+
+def test_a_child_sends_nothing_that_was_submitted_before_the_fork(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client)
+    client.engine.blocking = False
+    futures = submit(engine, Message("orders", b"on its way"))
+    cluster.control.delay("SEND_MESSAGE_V2", seconds=1)
+    cluster.world.run()
+    futures += submit(engine, Message("orders", b"gathers"))
+    before = stored(cluster, "orders")
+    with client.driver.enter():
+        client.engine.on_fork()
+    assert all(isinstance(future.exception(0), ClosedError) for future in futures)
+    cluster.world.advance(5)
+    assert stored(cluster, "orders") - before <= 1  # the parent's own request
+    client.engine.blocking = True
+    (receipt,) = client.produce(Message("orders", b"the child's"), group="p")
+    assert receipt.ok
+
+
+def test_options_are_checked(cluster: VirtualCluster) -> None:
+    with pytest.raises(ConfigError, match="max_body"):
+        engine_of(cluster.client(), batch_max_bytes=8 << 20)
 
 
 def test_results_of_many_as_one_error() -> None:

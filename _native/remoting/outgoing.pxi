@@ -1,0 +1,80 @@
+# Messages as users make them, into the body of a batch send: one crossing for as many as fit.
+
+cdef bint plain(object message, object topic, Run *body, Py_ssize_t most) except -1:
+    """Whether a message may stand in this batch: of this topic, not delayed, neither empty nor larger than `most`."""
+    cdef object own = message.topic
+    if own is not topic and own != topic:
+        return False
+    if message.delay_level or message.deliver_at is not None or message.deliver_after is not None:
+        return False
+    return 0 < body.size <= most
+
+
+cdef Run joined(object words, list held) except *:
+    """Words with blanks between; size 0 for none."""
+    cdef object text
+    if not words:
+        return literal(b"", 0)
+    text = words[0] if len(words) == 1 else " ".join(words)
+    held.append(text)
+    return property_part(text)
+
+
+cdef int put_message(mq_writer *w, object message, Run body, UniqueKeys unique, int64_t now_ms, list ids) except -1:
+    """One element: id, WAIT, then tag, keys and the user's own properties."""
+    cdef Py_ssize_t start = w.size, text
+    cdef list held = []
+    cdef object tag = message.tag
+    cdef Run label = property_part(tag) if tag else literal(b"", 0), words = joined(message.keys, held)
+    cdef int32_t flag = fit32(message.flag, "flag")
+    cdef uint8_t[56] key
+    cdef Py_ssize_t key_size = unique.put(now_ms, key)
+    cdef uint8_t *at = mq_room(w, ELEMENT + body.size + words.size + label.size + AROUND)
+    memset(at + 4, 0, 8)
+    mq_put32(at + 12, flag)
+    mq_put32(at + 16, <int32_t>body.size)
+    memcpy(at + 20, body.at, body.size)
+    at = put_entry(at + ELEMENT + body.size, b"UNIQ_KEY", 8, literal(<const char *>key, key_size))
+    memcpy(at, b"WAIT\x01true\x02", 10)
+    at += 10
+    if label.size > 0:
+        at = put_entry(at, b"TAGS", 4, label)
+    if words.size > 0:
+        at = put_entry(at, b"KEYS", 4, words)
+    w.size = at - w.start
+    for name, value in message.properties.items():
+        write_entry(w, property_part(name), property_part(value))
+    text = w.size - start - ELEMENT - body.size
+    check_text(text)
+    at = w.start + start
+    mq_put32(at, <int32_t>(w.size - start))
+    mq_put16(at + 20 + body.size, <int16_t>text)
+    ids.append(mq_text(key, key_size))
+    return 0
+
+
+def add_messages(BatchBuilder builder not None, messages not None, Py_ssize_t start, str topic not None,
+                 UniqueKeys unique not None, int64_t now_ms, list ids not None, *, reserved not None,
+                 Py_ssize_t max_size=MOST_FRAME, Py_ssize_t max_count=PY_SSIZE_T_MAX, Py_ssize_t most=MOST_FRAME):
+    """Append messages from `start` on; gives the place of the first that was not added."""
+    cdef Py_ssize_t place = start, stop = len(messages), before
+    cdef Run body
+    cdef object message, held
+    if builder.out.bytes == NULL:
+        mq_writer_open(&builder.out, 4096)
+    while place < stop and builder.count < max_count:
+        message = messages[place]
+        held = hold(message.body, &body)
+        if not plain(message, topic, &body, most):
+            break
+        if message.properties and not reserved.isdisjoint(message.properties):
+            break
+        before = builder.out.size
+        put_message(&builder.out, message, body, unique, now_ms, ids)
+        if builder.count > 0 and builder.out.size > max_size:
+            builder.out.size = before
+            ids.pop()
+            break
+        builder.count += 1
+        place += 1
+    return place

@@ -1,0 +1,34 @@
+"""Owns which brokers are left alone for a while, because they were slow or failed (latency-fault avoidance)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LADDER: Final = ((15.0, 30.0), (5.0, 10.0), (3.0, 6.0), (1.8, 5.0), (0.55, 2.0))
+"""An answer that took so many seconds at least: its broker is avoided for so many."""
+ISOLATED: Final = 10.0
+
+
+class Faults:
+    """Upstream's ladder. A broker that answers well is available at once, whatever it did before."""
+
+    __slots__ = ("_until",)
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def answered(self, broker: str, seconds: float, now: float) -> None:
+        """It answered, after so many seconds."""
+        pause = next((pause for least, pause in LADDER if seconds >= least), 0.0)
+        if pause:
+            self._until[broker] = now + pause
+        else:
+            self._until.pop(broker, None)
+
+    def failed(self, broker: str, now: float) -> None:
+        """It refused, was silent, or could not be reached."""
+        self._until[broker] = now + ISOLATED
+
+    def avoided(self, now: float) -> set[str]:
+        """Brokers to be left alone now."""
+        return {broker for broker, until in self._until.items() if until > now}

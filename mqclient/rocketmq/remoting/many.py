@@ -1,0 +1,149 @@
+"""Owns `send_many`: messages cut into requests before the engine is entered, and a window of requests on their way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from mqclient.core.slot import Slot
+from mqclient.errors import ConfigError, MQError
+from mqclient.rocketmq.model import RESERVED_PROPERTIES, Message, Receipt, check_message
+from mqclient.rocketmq.remoting.outgoing import Prepared, Stored
+from mqclient.rocketmq.remoting.sending import Sending
+
+if TYPE_CHECKING:
+    from mqclient.rocketmq.remoting.producer import ProducerEngine
+
+MAX_BATCH: Final = 4096
+MAX_BATCH_BYTES: Final = 256 * 1024
+WINDOW: Final = 16
+"""Requests on their way at once: enough to keep brokers busy, too few for them to call themselves so."""
+
+
+class Part:
+    """One request of a `send_many`: which messages it holds, and what came of it."""
+
+    __slots__ = ("indexes", "outcome", "prepared")
+
+    def __init__(self, prepared: Prepared, indexes: Sequence[int]) -> None:
+        self.prepared = prepared
+        self.indexes = indexes
+        self.outcome: Stored | BaseException | None = None
+
+
+Chain = deque[Part]
+"""Parts that go one after the other, because they share a key."""
+
+
+def plan(
+    engine: ProducerEngine, messages: Sequence[Message], key: Callable[[Message], str | None] | None
+) -> list[Chain]:
+    """Outside of any entry: what travels together is of one topic and one key; what may not be batched goes alone."""
+    chains: list[Chain] = []
+    for topic, text, members in _groups(messages, key):
+        check_message(messages[members[0]], engine.options.max_body)  # also of its topic
+        chosen = messages if len(members) == len(messages) else [messages[index] for index in members]
+        parts = _cut(engine, topic, text, chosen, members)
+        chains += [deque(parts)] if text is not None else [deque([part]) for part in parts]
+    return chains
+
+
+def _groups(
+    messages: Sequence[Message], key: Callable[[Message], str | None] | None
+) -> Iterable[tuple[str, str | None, Sequence[int]]]:
+    """Topic, key, and the places of their messages; nothing is looked at twice if all have one topic."""
+    try:
+        if key is None and len({message.topic for message in messages}) <= 1:
+            return [(messages[0].topic, None, range(len(messages)))] if messages else []
+        groups: dict[tuple[str, str | None], list[int]] = {}
+        for index, message in enumerate(messages):
+            groups.setdefault((message.topic, None if key is None else key(message)), []).append(index)
+    except AttributeError:
+        for message in messages:
+            check_message(message)
+        raise
+    return [(topic, text, members) for (topic, text), members in groups.items()]
+
+
+def _cut(
+    engine: ProducerEngine, topic: str, key: str | None, messages: Sequence[Message], members: Sequence[int]
+) -> Iterable[Part]:
+    """Batches, each made in one crossing; a message that the builder leaves to us goes by itself, in its place."""
+    options, wall_ms, keys = engine.options, engine.client.driver.now.wall_ms, engine.client.keys
+    builder, add = engine.remoting.BatchBuilder(), engine.remoting.add_messages
+    most = options.max_body if options.compression is None else min(options.compress_above - 1, options.max_body)
+    limit, start = min(MAX_BATCH_BYTES, options.max_body), 0
+    while start < len(messages):
+        ids: list[str] = []
+        stop: int = add(
+            builder, messages, start, topic, keys, wall_ms, ids, reserved=RESERVED_PROPERTIES, max_size=limit,
+            max_count=MAX_BATCH, most=most,
+        )  # fmt: skip
+        body = builder.seal()
+        if stop - start < 2:  # none, because it may not be batched or is wrong; or one, which needs no batch
+            stop = start + 1
+            yield Part(engine.prepare(messages[start], key), members[start:stop])
+        else:
+            yield Part(engine.preparer.batch(topic, body, ids, key), members[start:stop])
+        start = stop
+
+
+class Many:
+    """The parts on their way: at most a window of them, those of a chain one by one."""
+
+    def __init__(self, engine: ProducerEngine, chains: Sequence[Chain], deadline: float) -> None:
+        self._engine = engine
+        self._ready = deque(chains)
+        self._running = 0
+        self._pumping = False
+        self._deadline = deadline
+        self._parts = [part for chain in chains for part in chain]
+        self.slot: Slot[list[Part]] = Slot()
+
+    def pump(self) -> None:
+        # A loop, not recursion: requests may fail in the moment in which they are started, thousands of them.
+        if self._pumping:
+            return
+        self._pumping = True
+        while self._ready and self._running < WINDOW:
+            chain = self._ready.popleft()
+            part = chain.popleft()
+            self._running += 1
+            sending = Sending(self._engine, part.prepared, self._deadline)
+            sending.start().then(lambda slot, chain=chain, part=part: self._landed(chain, part, slot))  # type: ignore[misc]
+        self._pumping = False
+        if not self._running:
+            self.slot.complete(self._parts)
+
+    def _landed(self, chain: Chain, part: Part, slot: Slot[Stored]) -> None:
+        part.outcome = slot.error or slot.result()
+        self._running -= 1
+        if chain:
+            self._ready.appendleft(chain)
+        self.pump()
+
+
+def results(parts: list[Part]) -> list[Receipt | MQError]:
+    """The outcome of each message, in order: made outside of any entry."""
+    if len(parts) == 1:
+        return outcomes(parts[0])
+    found: list[Any] = [None] * sum(len(part.indexes) for part in parts)
+    for part in parts:
+        if isinstance(part.indexes, range):
+            found[part.indexes.start : part.indexes.stop] = outcomes(part)
+        else:
+            for index, outcome in zip(part.indexes, outcomes(part), strict=True):
+                found[index] = outcome
+    return found
+
+
+def outcomes(part: Part) -> list[Any]:
+    return part.outcome.receipts() if isinstance(part.outcome, Stored) else [part.outcome] * len(part.indexes)
+
+
+def check_messages(messages: Iterable[Message]) -> Sequence[Message]:
+    """As a sequence; a single message instead of many is an error that says so."""
+    if isinstance(messages, Message):
+        raise ConfigError("send_many takes several messages: use send for one")
+    return messages if isinstance(messages, (list, tuple)) else list(messages)

@@ -1,0 +1,163 @@
+"""Owns what one send request carries, and what came of it: messages as bytes, their ids, their receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count, repeat
+from typing import Any, Final, NamedTuple
+
+from mqclient.core import compress
+from mqclient.errors import ConfigError
+from mqclient.rocketmq.codes import Request, Response
+from mqclient.rocketmq.model import RETRY_PREFIX, Message, MessageQueue, Receipt, check_message
+from mqclient.rocketmq.remoting.producer_options import COMPRESSIONS, ProducerOptions
+
+STORED: Final = frozenset(
+    {
+        Response.SUCCESS,
+        Response.FLUSH_DISK_TIMEOUT,
+        Response.FLUSH_SLAVE_TIMEOUT,
+        Response.SLAVE_NOT_AVAILABLE,
+    }
+)
+AROUND: Final = 22
+"""Bytes of a batch's element beside body and properties."""
+MAX_PROPERTIES: Final = 32767
+HALF: Final = 4
+"""System flag of a message whose transaction is not decided yet."""
+
+
+class Prepared(NamedTuple):
+    """One request's content as it goes over the wire, made before the engine is entered."""
+
+    topic: str
+    body: bytes | bytearray | memoryview
+    properties: bytes
+    ids: Sequence[str]
+    """The unique keys of its messages, in order."""
+    flag: int = 0
+    sys_flag: int = 0
+    key: str | None = None
+    alone: bool = False
+    """May not travel in a batch: delayed, compressed, a transaction's, or for a retry topic."""
+    code: Request = Request.SEND_MESSAGE_V2
+
+    @property
+    def message_id(self) -> str:
+        return self.ids[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in a batch."""
+        return AROUND + len(self.body) + len(self.properties)
+
+
+class Preparer:
+    """Checks messages and makes their bytes; outside of any entry, by any thread."""
+
+    def __init__(self, remoting: Any, options: ProducerOptions) -> None:
+        self.options = options
+        self._remoting = remoting
+        self.batch_properties: bytes = remoting.encode_properties({"WAIT": "true"})
+
+    def one(self, message: Message, message_id: str, key: str | None = None, **more: str) -> Prepared:
+        """A single message; `more`: properties of the protocol's own."""
+        check_message(message, self.options.max_body)
+        properties = {"UNIQ_KEY": message_id, "WAIT": "true", **more}
+        if message.tag:
+            properties["TAGS"] = message.tag
+        if message.keys:
+            properties["KEYS"] = " ".join(message.keys)
+        name, value = message.timing or ("", "")
+        if name:
+            properties[name] = value
+        properties.update(message.properties)
+        text = self._remoting.encode_properties(properties)
+        body, sys_flag = self._compressed(message.body)
+        alone = bool(name or sys_flag) or message.topic.startswith(RETRY_PREFIX)
+        return Prepared(message.topic, body, text, (message_id,), message.flag, sys_flag, key, alone)
+
+    def batch(self, topic: str, body: bytes, ids: Sequence[str], key: str | None = None) -> Prepared:
+        """The content of a batch builder."""
+        return Prepared(topic, body, self.batch_properties, ids, key=key, code=Request.SEND_BATCH_MESSAGE)
+
+    def _compressed(self, body: Any) -> tuple[Any, int]:
+        """The body and the system flags that tell how it is compressed: not at all if that does not make it smaller."""
+        options = self.options
+        if options.compression is None or len(body) < options.compress_above:
+            return body, 0
+        name, bits = COMPRESSIONS[options.compression]
+        smaller = compress.compress(name, body, options.compression_level)
+        return (smaller, bits) if len(smaller) < len(body) else (body, 0)
+
+
+def check_batch_limits(options: ProducerOptions) -> None:
+    if options.batch_max_bytes > options.max_body:
+        raise ConfigError(
+            f"batch_max_bytes={options.batch_max_bytes}: brokers take max_body={options.max_body} for a whole batch"
+        )
+
+
+class Stored(Sequence[Receipt]):
+    """Where the broker put the messages of one request; their receipts are made when asked for."""
+
+    __slots__ = ("_first", "_frame", "_ids", "_offset_ids", "_queue", "status")
+
+    def __init__(self, ids: Sequence[str], frame: Any, queue: MessageQueue) -> None:
+        self._ids = ids
+        self._frame = frame
+        place = frame.field("queueId", "")
+        self._queue = queue if place in ("", str(queue.queue_id)) else queue._replace(queue_id=int(place))
+        self._first = int(frame.field("queueOffset", "-1"))
+        self._offset_ids: list[str] | None = None
+        self.status = "SEND_OK" if frame.code == Response.SUCCESS else Response(frame.code).name
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.receipts()[index]
+        ids = self._offsets()
+        single = len(self._ids) == 1
+        return Receipt(
+            self._queue,
+            self._first + range(len(self._ids))[index],
+            self._ids[index],
+            ids[index] if index < len(ids) else "",
+            self.status,
+            self._frame.field("transactionId") if single else None,
+            self._frame.field("recallHandle") if single else None,
+        )
+
+    def receipts(self) -> list[Receipt]:
+        """All of them: no line of Python for each message."""
+        size = len(self._ids)
+        if size == 1:
+            return [self[0]]
+        ids = self._offsets()
+        fields = (
+            repeat(self._queue, size),
+            count(self._first),
+            self._ids,
+            ids if len(ids) == size else repeat(""),
+            repeat(self.status),
+            repeat(None),
+            repeat(None),
+        )
+        return list(map(_NEW_RECEIPT, zip(*fields, strict=False)))
+
+    @property
+    def region(self) -> str | None:
+        """The broker's, if it wants traces."""
+        frame = self._frame
+        return None if frame.field("TRACE_ON") == "false" else frame.field("MSG_REGION")
+
+    def _offsets(self) -> list[str]:
+        if self._offset_ids is None:
+            self._offset_ids = self._frame.field("msgId", "").split(",")
+        return self._offset_ids
+
+
+_NEW_RECEIPT: Callable[[Any], Receipt] = partial(tuple.__new__, Receipt)

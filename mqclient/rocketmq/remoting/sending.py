@@ -1,0 +1,134 @@
+"""Owns one send request until it is answered for good: its tries, other brokers by error advice, its deadline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mqclient.core.slot import Slot
+from mqclient.errors import ClosedError, DeadlineError, MQError
+from mqclient.rocketmq.codes import BrokerError, Response
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.outgoing import STORED, Prepared, Stored
+from mqclient.rocketmq.remoting.routes import Route
+
+if TYPE_CHECKING:
+    from mqclient.rocketmq.remoting.producer import ProducerEngine
+
+BUSY: Final = frozenset({Response.SYSTEM_BUSY, Response.SERVICE_NOT_AVAILABLE, Response.FLOW_CONTROL})
+PAUSE: Final = 0.02
+"""Before a busy broker is asked again, because there is no other; twice as long each time."""
+
+
+class Sending:
+    """A message or a batch on its way. Sequence: attempt, reply; by the error's advice attempt again elsewhere."""
+
+    __slots__ = ("_avoid", "_began", "_engine", "_queue", "_tries", "_weaker", "deadline", "prepared", "slot")
+
+    def __init__(
+        self, engine: ProducerEngine, prepared: Prepared, deadline: float, queue: MessageQueue | None = None
+    ) -> None:
+        self._engine = engine
+        self._avoid: str | None = None
+        self._tries = 0
+        self._began = 0.0
+        self._queue = queue
+        self._weaker: Stored | None = None
+        """Stored, but with less safety: the answer if no other broker gives a better one."""
+        self.prepared = prepared
+        self.deadline = deadline
+        self.slot: Slot[Stored] = Slot()
+
+    def start(self) -> Slot[Stored]:
+        self._engine.began(self)
+        self.attempt()
+        return self.slot
+
+    def attempt(self) -> None:
+        """Send it, as soon as the route is known; every way out completes the slot or comes back here."""
+        client, topic = self._engine.client, self.prepared.topic
+        try:
+            route = client.routes.get(topic)
+            if route is None or not route.writable:
+                client.routes.publish(topic).then(self._on_route)
+                return
+            left = self.deadline - client.driver.now.mono
+            if left <= 0:
+                raise DeadlineError(f"no time left to send to {topic}").about(request=self.prepared.code.name)
+            queue = self._queue or self._engine.choose(route, self.prepared.key, self._avoid)
+            self._send(queue, client.broker_address(queue.broker_name), left)
+        except MQError as error:
+            self._end(error)
+
+    def _send(self, queue: MessageQueue, address: str, left: float) -> None:
+        engine, prepared = self._engine, self.prepared
+        client = engine.client
+        opaque = client.opaque()
+        frame = engine.encode(opaque, prepared, queue)
+        self._tries += 1
+        self._began = client.driver.now.mono
+        timeout = self._cap(left, queue)
+        client.send(address, opaque, frame, prepared.code.name, timeout=timeout).then(
+            lambda slot: self._on_reply(slot, queue, address)
+        )
+
+    def _cap(self, left: float, queue: MessageQueue) -> float:
+        """A silent broker may take a part of what is left, so that another one gets its chance."""
+        options = self._engine.options
+        if self._tries >= options.attempts or not self._engine.other_broker(queue):
+            return left
+        return min(left, left / 2 if options.attempt_timeout is None else options.attempt_timeout)
+
+    def _on_route(self, slot: Slot[Route]) -> None:
+        if slot.error is not None:
+            self._end(slot.error)
+        else:
+            self.attempt()
+
+    def _on_reply(self, slot: Slot[Any], queue: MessageQueue, address: str) -> None:
+        error, engine = slot.error, self._engine
+        now = engine.client.driver.now.mono
+        if error is None:
+            frame = slot.result()
+            if frame.code in STORED:
+                engine.faults.answered(queue.broker_name, now - self._began, now)
+                self._stored(Stored(self.prepared.ids, frame, queue), frame.code, queue)
+                return
+            error = BrokerError(frame.code, frame.remark or "", remote=address, request=self.prepared.code.name)
+        if not isinstance(error, ClosedError):
+            engine.faults.failed(queue.broker_name, now)
+        self._failed(error, queue)
+
+    def _stored(self, stored: Stored, code: int, queue: MessageQueue) -> None:
+        engine = self._engine
+        weaker = code != Response.SUCCESS and engine.options.retry_unless_safe
+        if weaker and self._tries < engine.options.attempts and engine.other_broker(queue) and not engine.closed:
+            self._weaker = self._weaker or stored
+            self._avoid = queue.broker_name
+            self.attempt()
+        else:
+            self._end(stored)
+
+    def _failed(self, error: BaseException, queue: MessageQueue) -> None:
+        engine, client = self._engine, self._engine.client
+        if isinstance(error, MQError) and error.refresh_route and not client.closed:
+            client.routes.fetch(queue.topic)
+        advice = isinstance(error, MQError) and error.retriable and not isinstance(error, ClosedError)
+        left = self.deadline - client.driver.now.mono
+        if not advice or self._tries >= engine.options.attempts or left <= 0 or client.closed:
+            self._end(error)
+            return
+        self._avoid = queue.broker_name
+        pause = PAUSE * (1 << self._tries - 1)
+        if getattr(error, "code", None) in BUSY and pause < left and not engine.other_broker(queue):
+            client.timers.after(pause, lambda _: self.attempt())
+        else:
+            self.attempt()
+
+    def _end(self, outcome: Stored | BaseException) -> None:
+        if isinstance(outcome, BaseException) and self._weaker is not None:
+            outcome = self._weaker
+        self._engine.ended(self, outcome)
+        if isinstance(outcome, Stored):
+            self.slot.complete(outcome)
+        else:
+            self.slot.fail(outcome)

@@ -1,0 +1,51 @@
+"""Messages as users make them become elements of a batch, up to the first that may not stand in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient._pure import remoting
+from mqclient.rocketmq.model import Message
+
+
+def added(messages: list[Message], **limits: Any) -> tuple[int, list[tuple[int, bytes, dict[str, str]]], list[str]]:
+    builder, unique, ids = remoting.BatchBuilder(), remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2), list[str]()
+    place = remoting.add_messages(builder, messages, 0, "t", unique, 5, ids, reserved={"KEYS"}, **limits)
+    elements = remoting.split_batch(builder.seal())
+    return place, [(flag, body, remoting.decode_properties(text)) for flag, body, text in elements], ids
+
+
+def test_properties_of_each() -> None:
+    messages = [Message("t", b"a"), Message("t", b"b", tag="x", keys=["k", "l"], properties={"p": "1"}, flag=3)]
+    place, elements, (first, second) = added(messages)
+    assert place == 2
+    assert elements == [
+        (0, b"a", {"UNIQ_KEY": first, "WAIT": "true"}),
+        (3, b"b", {"UNIQ_KEY": second, "WAIT": "true", "TAGS": "x", "KEYS": "k l", "p": "1"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Message("other", b"a"),
+        Message("t", b"a", delay_level=1),
+        Message("t", b"a", deliver_at=1),
+        Message("t", b"a", deliver_after=1),
+        Message("t", b""),
+        Message("t", b"too large"),
+        Message("t", b"a", properties={"KEYS": "k"}),
+    ],
+)
+def test_what_may_not_stand_in_it_is_left_to_the_caller(odd: Message) -> None:
+    assert added([Message("t", b"a"), odd, Message("t", b"b")], most=5)[0] == 1
+
+
+def test_limits() -> None:
+    messages = [Message("t", b"a" * 100)] * 5
+    assert added(messages, max_count=3)[0] == 3
+    place, elements, ids = added(messages, max_size=400)
+    assert place == len(elements) == len(ids) == 2
+    assert added(messages, max_size=10)[0] == 1

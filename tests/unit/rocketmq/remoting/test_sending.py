@@ -1,0 +1,90 @@
+"""One request's tries: other brokers by advice, weaker outcomes, pauses for busy ones, caps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.errors import DeadlineError
+from mqclient.rocketmq.codes import BrokerError
+from mqclient.rocketmq.model import Message
+from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.producer_options import ProducerOptions
+from tests.unit.rocketmq.remoting.cluster import VirtualCluster
+
+
+def make(codec: Any, brokers: int, **options: Any) -> tuple[VirtualCluster, Any]:
+    cluster = VirtualCluster(codec, brokers=brokers)
+    cluster.topic("orders", 2)
+    client = cluster.client()
+    with client.driver.enter():
+        ProducerEngine(client.engine, "producers", ProducerOptions(**options))
+    return cluster, client
+
+
+def test_one_busy_broker_is_asked_again_after_a_pause(codec: Any) -> None:
+    cluster, client = make(codec, 1)
+    cluster.control.answer("SEND_MESSAGE_V2", 2, "[TIMEOUT_CLEAN_QUEUE]", times=2)
+    before = cluster.world.mono
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.ok
+    assert cluster.world.mono - before == pytest.approx(0.06)
+
+
+def test_tries_have_an_end(codec: Any) -> None:
+    cluster, client = make(codec, 2, attempts=5)
+    cluster.control.answer("SEND_MESSAGE_V2", 1, "no", times=9)
+    (error,) = client.produce(Message("orders", b"x"))
+    assert isinstance(error, BrokerError)
+    assert cluster.control.count("SEND_MESSAGE_V2") == 5
+
+
+def test_one_try_takes_no_more_than_its_cap(codec: Any) -> None:
+    cluster, client = make(codec, 2, attempt_timeout=0.2)
+    cluster.control.drop("SEND_MESSAGE_V2", times=2)
+    before = cluster.world.mono
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.ok
+    assert cluster.world.mono - before == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (12, "FLUSH_SLAVE_TIMEOUT")])
+def test_stored_with_less_safety_is_an_answer(codec: Any, code: int, status: str) -> None:
+    cluster, client = make(codec, 2)
+    cluster.control.answer("SEND_MESSAGE_V2", code, "")
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert (receipt.status, receipt.ok) == (status, True)
+    assert client.engine.producers["producers"].account().weaker == 1
+
+
+def test_or_is_tried_elsewhere_if_that_is_wanted(codec: Any) -> None:
+    cluster, client = make(codec, 2, retry_unless_safe=True)
+    cluster.control.answer("SEND_MESSAGE_V2", 11, "")
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.status == "SEND_OK"
+    cluster.control.answer("SEND_MESSAGE_V2", 11, "")
+    cluster.control.answer("SEND_MESSAGE_V2", 13, "worse")
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.status == "SLAVE_NOT_AVAILABLE"
+
+
+def test_a_broker_that_failed_is_left_alone_for_a_while(codec: Any) -> None:
+    cluster, client = make(codec, 2, avoid_slow_brokers=True)
+    cluster.control.answer("SEND_MESSAGE_V2", 1, "no")
+    receipts = client.produce(*[Message("orders", b"x") for _ in range(6)])
+    assert len({receipt.queue.broker_name for receipt in receipts}) == 1
+    cluster.world.advance(11)
+    receipts = client.produce(*[Message("orders", b"x") for _ in range(6)])
+    assert len({receipt.queue.broker_name for receipt in receipts}) == 2
+
+
+def test_no_time_left_is_said_and_nothing_is_sent(codec: Any) -> None:
+    cluster, client = make(codec, 1)
+    engine = client.engine.producers["producers"]
+    client.produce(Message("orders", b"x"))
+    with client.driver.enter():
+        slot, _ = engine.send(engine.prepare(Message("orders", b"x")), client.driver.now.mono)
+    with pytest.raises(DeadlineError, match="no time left"):
+        client.driver.wait(slot)
+    assert cluster.control.count("SEND_MESSAGE_V2") == 1
