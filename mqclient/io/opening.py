@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Closable(Protocol):
-    async def close(self) -> None: ...
+    async def close(self) -> Any: ...
 
 
 C = TypeVar("C", bound=Closable)

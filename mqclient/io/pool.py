@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
+from inspect import isawaitable
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -19,7 +21,7 @@ Job = list[tuple[Callable[[Any], Any], Any]]
 class UserThreads:
     """Daemon threads; how many run at once is decided by whoever asks (core/workers.py), never here.
 
-    Each call sees the context variables of the one who made the client.
+    Each call sees the context variables of the one who made the client. A coroutine runs on a loop of its thread.
     """
 
     def __init__(self, name: str, context: Context, keep: float = _KEEP) -> None:
@@ -44,8 +46,8 @@ class UserThreads:
                     self._idle -= 1  # that one is spoken for
                     return
                 self._count += 1
-        target, arguments = (self._do, (job,)) if self._closed else (self._work, ())
-        threading.Thread(target=target, args=arguments, name=name, daemon=True).start()
+        work = (lambda: self._do(job)) if self._closed else self._work
+        threading.Thread(target=_with_loop, args=(work,), name=name, daemon=True).start()
 
     def __len__(self) -> int:
         return self._count
@@ -82,6 +84,44 @@ class UserThreads:
             return
         call, argument = job.pop()
         try:
-            self._context.copy().run(call, argument)
+            context = self._context.copy()
+            outcome = context.run(call, argument)
+            if isawaitable(outcome):
+                context.run(_finish, outcome)
         except Exception:
             logger.exception("a user function failed")
+
+
+_own = threading.local()
+
+
+def _with_loop(work: Callable[[], None]) -> None:
+    try:
+        work()
+    finally:
+        _end_loop()
+
+
+async def _until(awaitable: Awaitable[Any]) -> None:
+    await awaitable
+
+
+def _finish(awaitable: Awaitable[Any]) -> None:
+    """Run it to its end on this thread's loop; what it left running goes on with the next one."""
+    loop: asyncio.AbstractEventLoop | None = getattr(_own, "loop", None)
+    if loop is None:
+        loop = _own.loop = asyncio.new_event_loop()
+    loop.run_until_complete(_until(awaitable))
+
+
+def _end_loop() -> None:
+    """The thread ends: so do its loop and whatever still hangs on it."""
+    loop: asyncio.AbstractEventLoop | None = getattr(_own, "loop", None)
+    if loop is None:
+        return
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()

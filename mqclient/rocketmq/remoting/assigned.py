@@ -12,7 +12,8 @@ from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.client import ClientEngine
-from mqclient.rocketmq.remoting.group import Member, MemberOptions
+from mqclient.rocketmq.remoting.group import Member
+from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.process_queue import Limits, ProcessQueue
 
 Ends = int | tuple[int, int]

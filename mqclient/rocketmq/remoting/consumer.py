@@ -1,44 +1,32 @@
-"""Owns push consumption: pulled messages to handlers, results to offsets, failures back to the broker."""
+"""Owns push consumption: a member of a group whose messages go to a handler, and its end with a report."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from mqclient.core.slot import Slot
+from mqclient.core.slot import Slot, Wake
 from mqclient.core.steps import Steps, run_steps
-from mqclient.core.workers import Workers
-from mqclient.errors import ConfigError, MQError
-from mqclient.rocketmq.codes import Request
-from mqclient.rocketmq.remoting import requests
+from mqclient.errors import ConfigError
+from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.client import ClientEngine
-from mqclient.rocketmq.remoting.group import Member, MemberOptions
+from mqclient.rocketmq.remoting.concurrent import Concurrent
+from mqclient.rocketmq.remoting.dispatch import Dispatch
+from mqclient.rocketmq.remoting.group import Member
+from mqclient.rocketmq.remoting.handling import Handler, Job
+from mqclient.rocketmq.remoting.member_options import MemberOptions, Start
+from mqclient.rocketmq.remoting.orderly import Orderly
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+from mqclient.rocketmq.remoting.push_options import PushOptions, StopReport
+from mqclient.rocketmq.remoting.seeking import seek_to_time_steps
 
-LOG = logging.getLogger("mqclient.remoting")
-
-SEND_BACK_TIMEOUT: Final = 5.0
-RETRY_DELAY: Final = 5.0
-MAX_ATTEMPTS: Final = 16
 GRACE: Final = 30.0
 
-Handler = Callable[[Any], Any]
-
-
-class Job:
-    """Messages of one queue for one call of the handler."""
-
-    __slots__ = ("messages", "process_queue")
-
-    def __init__(self, process_queue: ProcessQueue, messages: Any) -> None:
-        self.process_queue = process_queue
-        self.messages = messages
+__all__ = ["Handler", "Job", "PushEngine"]
 
 
 class PushEngine:
-    """Handler returns: acknowledged. Handler raises: each of its messages goes back to the broker and comes again
-    later (clustering), or is logged and passed over (broadcasting)."""
+    """Handler returns: acknowledged. Handler raises: its messages come again, as `Concurrent` and `Orderly` say."""
 
     def __init__(
         self,
@@ -47,118 +35,125 @@ class PushEngine:
         topics: Mapping[str, str],
         handler: Handler,
         options: MemberOptions,
-        *,
-        threads: int = 20,
-        batch: int = 32,
-        max_attempts: int = MAX_ATTEMPTS,
+        push: PushOptions | None = None,
     ) -> None:
-        if threads < 1 or batch < 1:
-            raise ConfigError(f"threads={threads}, batch={batch}: at least 1 each")
-        self.member = Member(client, group, topics, options, self)
+        push = PushOptions() if push is None else push
+        self.member = Member(client, group, topics, options, self, orderly=push.orderly)
         self._client = client
-        self._handler = handler
-        self._batch = batch
-        self._max_attempts = max_attempts
-        self._workers: Workers[Job] = Workers(client.driver, self._call, self._done, threads)
-        self.handled = 0
-        self.failed = 0
+        self.threads = push.threads
+        self._work: Dispatch = (Orderly if push.orderly else Concurrent)(self.member, handler, push)
+        self.counts = self._work.counts
+        self._ended: Slot[None] = Wake()
+        self._ending: Slot[StopReport] | None = None
+        self._all_paused = False
+        # What comes by the thousand goes the short way.
+        self.on_batch = self._work.on_batch
+        self.on_revoked = self._work.on_revoked
+        self.quiet = self._work.quiet
+
+    @property
+    def handled(self) -> int:
+        return self.counts.all_handled
+
+    @property
+    def failed(self) -> int:
+        return self.counts.all_failed
 
     def start(self) -> Slot[None]:
         return run_steps(self.member.start_steps())
 
-    def close(self, grace: float) -> Slot[None]:
-        """Stop pulling, let handlers end within the grace, then leave."""
-        return run_steps(self._close_steps(grace))
+    def close(self, grace: float) -> Slot[StopReport]:
+        """Stop pulling, let handlers end within the grace, then leave; asked again, the same end."""
+        if self._ending is None:
+            self._ended.complete(None)
+            self._ending = run_steps(self._close_steps(grace))
+        return self._ending
+
+    def until(self, asked: Slot[None]) -> None:
+        """Nobody needs to ask for the end any more when it has begun by itself."""
+        self._ended.then(lambda _: asked.complete(None))
 
     def close_steps(self) -> Steps[None]:
         """Of the client that closes."""
-        yield from self._close_steps(GRACE)
+        yield self.close(GRACE)
 
     def abandon(self) -> None:
         """In a forked child."""
-        self._workers.clear()
+        self._work.clear()
+        self._work.close()
         self.member.abandon()
 
     def diagnose(self) -> dict[str, Any]:
         state = self.member.diagnose()
-        workers = {"running": self._workers.running, "waiting": self._workers.waiting}
-        return state | {"handled": self.handled, "failed": self.failed, "handlers": workers}
+        workers = self._work.workers
+        return state | {
+            "handled": self.handled,
+            "failed": self.failed,
+            "handlers": {"running": workers.running, "waiting": workers.waiting},
+            "oldest": self._work.oldest(),
+        }
 
-    def _close_steps(self, grace: float) -> Steps[None]:
-        self._workers.clear()
-        if self._workers.running:
+    def _close_steps(self, grace: float) -> Steps[StopReport]:
+        work = self._work
+        for process_queue in self.member.queues.values():
+            process_queue.pause()
+        work.clear()
+        if work.workers.running:
             done: Slot[None] = Slot()
-            self._workers.idle().then(lambda _: done.complete(None))
-            self._client.timers.after(grace, lambda _: done.complete(None))
-            for process_queue in self.member.queues.values():
-                process_queue.pause()
+            work.workers.idle().then(lambda _: done.complete(None))
+            alarm = self._client.timers.after(grace, lambda _: done.complete(None))
             yield done
-            self._workers.clear()
+            alarm.cancel()
+        unhandled = sum(held.outstanding.count for held in self.member.queues.values())
+        running = [where[-1] for job in list(work.running) if (where := job.stack())]
+        finished = not work.workers.running
+        work.close()
         yield from self.member.close_steps()
+        return StopReport(finished, self.handled, self.failed, unhandled, running)
 
     # ---- told by the member
 
     def on_granted(self, process_queue: ProcessQueue) -> None:
-        """Nothing to prepare."""
-
-    def on_revoked(self, process_queue: ProcessQueue) -> None:
-        """Its jobs that wait are passed over when their turn comes."""
-
-    def on_batch(self, process_queue: ProcessQueue, batch: Any) -> None:
-        for start in range(0, len(batch), self._batch):
-            self._workers.submit(Job(process_queue, batch[start : start + self._batch]))
+        if self._all_paused:
+            process_queue.pause()
+        self._work.on_granted(process_queue)
 
     def on_nothing(self, process_queue: ProcessQueue) -> None:
         """If nothing is in work, the queue is consumed up to the next offset: filtered messages, too."""
         if not process_queue.outstanding.count:
             self.member.offsets.mark(process_queue.queue, process_queue.next_offset)
 
-    # ---- user code, outside of entries
+    # ---- asked by the faces, inside an entry
 
-    def _call(self, job: Job) -> Any:
-        return None if job.process_queue.dropped else self._handler(job.messages)
+    def pause(self, queues: Iterable[MessageQueue] | None) -> None:
+        """Hand out no more of these, or of all, also of those that are still to come."""
+        self.member.check_open()
+        self._all_paused = self._all_paused or queues is None
+        for process_queue in self._held(queues):
+            process_queue.pause()
 
-    # ---- results, inside
+    def resume(self, queues: Iterable[MessageQueue] | None) -> None:
+        self.member.check_open()
+        if queues is None:
+            self._all_paused = False
+        for process_queue in self._held(queues):
+            process_queue.resume()
+            self._work.on_resumed(process_queue)
 
-    def _done(self, job: Job, outcome: Any, error: BaseException | None) -> None:
-        if job.process_queue.dropped:
-            return
-        if error is None:
-            self.handled += len(job.messages)
-            self._acknowledge(job.process_queue, job.messages.offsets)
-            return
-        self.failed += len(job.messages)
-        LOG.warning(
-            "consumer:%s the handler failed on %d messages of %s: %r",
-            self.member.group,
-            len(job.messages),
-            job.process_queue.queue,
-            error,
-            exc_info=error if LOG.isEnabledFor(logging.DEBUG) else None,
-        )
-        if self.member.broadcasting:
-            self._acknowledge(job.process_queue, job.messages.offsets)
-        else:
-            for message in job.messages:
-                run_steps(self._send_back_steps(job.process_queue, message))
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on with a queue of ours at this offset; what a handler has of it now counts no more."""
+        self.member.check_open()
+        (process_queue,) = self._held([queue])
+        self.member.restart(process_queue, offset)
 
-    def _acknowledge(self, process_queue: ProcessQueue, offsets: list[int]) -> None:
-        self.member.offsets.mark(process_queue.queue, process_queue.done(offsets))
+    def seek_to_time_steps(self, when: Start, queues: Iterable[MessageQueue] | None) -> Steps[dict[MessageQueue, int]]:
+        return (yield from seek_to_time_steps(self.member, when, queues))
 
-    def _send_back_steps(self, process_queue: ProcessQueue, message: Any) -> Steps[None]:
-        """The message counts as consumed here when the broker has it again; until then we try."""
-        queue = process_queue.queue
-        fields = requests.send_back(self.member.group, message, 0, self._max_attempts, queue.broker_name)
-        while not process_queue.dropped:
-            try:
-                address = self._client.broker_address(queue.broker_name)
-                yield from self._client.ask_steps(
-                    address, Request.CONSUMER_SEND_MSG_BACK, fields, timeout=SEND_BACK_TIMEOUT
-                )
-            except MQError as error:
-                self.member.folds.warn(("send back", queue), f"could not send a message back to {queue}: {error}")
-                yield self._client.timers.sleep(RETRY_DELAY)
-            else:
-                break
-        if not process_queue.dropped:
-            self._acknowledge(process_queue, [message.offset])
+    def _held(self, queues: Iterable[MessageQueue] | None) -> list[ProcessQueue]:
+        if queues is None:
+            return list(self.member.queues.values())
+        wanted = list(queues)
+        for queue in wanted:
+            if queue not in self.member.queues:
+                raise ConfigError(f"{queue} is not assigned to this consumer")
+        return [self.member.queues[queue] for queue in wanted]

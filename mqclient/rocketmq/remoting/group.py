@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
@@ -14,43 +12,34 @@ from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MODELS, RETRY_PREFIX, MessageQueue, check_group, check_topic
-from mqclient.rocketmq.remoting import requests
-from mqclient.rocketmq.remoting.assign import Assignment, Rule
-from mqclient.rocketmq.remoting.client import ClientEngine, check_options
+from mqclient.rocketmq.remoting import describe, requests
+from mqclient.rocketmq.remoting.assign import Assignment
+from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.identity import ClashWatch
+from mqclient.rocketmq.remoting.locks import QueueLocks
+from mqclient.rocketmq.remoting.member_options import FROM, MemberOptions, start_ms
 from mqclient.rocketmq.remoting.offset_file import OffsetFile
 from mqclient.rocketmq.remoting.offsets import LocalOffsets, RemoteOffsets
-from mqclient.rocketmq.remoting.process_queue import Limits, ProcessQueue
+from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 from mqclient.rocketmq.remoting.pull import Folds, PullLoop
 from mqclient.rocketmq.remoting.rebalance import Rebalance
 from mqclient.rocketmq.remoting.subscription import Subscriptions
 
 LOG = logging.getLogger("mqclient.remoting")
 
-Start = str | int | float | datetime
-FROM: Final = {"first": "CONSUME_FROM_FIRST_OFFSET", "last": "CONSUME_FROM_LAST_OFFSET"}
-
-
-@dataclass(frozen=True, slots=True)
-class MemberOptions:
-    """How a member consumes; the defaults are the protocol's."""
-
-    model: str = "clustering"
-    start: Start = "last"
-    rule: Rule = "averagely"
-    rule_options: Mapping[str, Any] = field(default_factory=dict)
-    pull_batch: int = 32
-    limits: Limits = field(default_factory=Limits)
-    consume_type: str = "CONSUME_PASSIVELY"
-    retries: bool = True
-    """Whether the group's retry topic is consumed, too (never when broadcasting)."""
-
 
 class Member:
     """Joins a group, owns the queues that the rule gives it, and hands what is pulled to `taker`."""
 
     def __init__(
-        self, client: ClientEngine, group: str, topics: Mapping[str, str], options: MemberOptions, taker: Any
+        self,
+        client: ClientEngine,
+        group: str,
+        topics: Mapping[str, str],
+        options: MemberOptions,
+        taker: Any,
+        *,
+        orderly: bool = False,
     ) -> None:
         check_group(group)
         if options.model not in MODELS:
@@ -60,10 +49,15 @@ class Member:
         self.group = group
         self.options = options
         self.broadcasting = options.model == "broadcasting"
+        self.orderly = orderly
+        self.locks = QueueLocks(client, group, self._lock_lost) if orderly and not self.broadcasting else None
+        """An orderly clustering member works on what it has locked, and on nothing else."""
         self.pull_batch = options.pull_batch
         self.closed = False
         self.abandoned = False
         self.queues: dict[MessageQueue, ProcessQueue] = {}
+        self._leaving: dict[MessageQueue, Slot[None]] = {}
+        """Locked queues that we gave up while a handler was at work on them."""
         self.subscriptions = Subscriptions(client.impl.digest.java_string_hash)
         for topic, expression in topics.items():
             check_topic(topic)
@@ -122,10 +116,13 @@ class Member:
             return
         self.closed = True
         self.rebalance.close()
+        yield gather(list(self._leaving.values()))
         for process_queue in list(self.queues.values()):
             process_queue.drop()
         self.queues.clear()
         yield from self.offsets.close_steps()
+        if self.locks is not None:
+            yield from self.locks.close_steps()
         farewells = []
         for name, address in self.client.routes.masters().items():
             fields = requests.unregister(self.client.client_id, consumer=self.group, broker=name)
@@ -140,6 +137,8 @@ class Member:
         for process_queue in list(self.queues.values()):
             process_queue.drop()
         self.queues.clear()
+        if self.locks is not None:
+            self.locks.abandon()
         self.offsets.abandon()
 
     def check_open(self) -> None:
@@ -201,14 +200,60 @@ class Member:
         LOG.info("consumer:%s add a new queue %s, nextOffset %d", self.group, queue, offset)
         PullLoop(self, process_queue).start()
 
+    def admit_steps(self, queues: list[MessageQueue]) -> Steps[set[MessageQueue]]:
+        """Which of these we may begin with: an orderly member with those whose lock it got."""
+        if self.locks is None:
+            return set(queues)
+        free = [queue for queue in queues if queue not in self._leaving]
+        return (yield from self.locks.lock_steps(free)) if free else set()
+
+    def dismiss_steps(self, queue: MessageQueue) -> Steps[None]:
+        """A queue that was admitted could not be begun with."""
+        if self.locks is not None:
+            yield from self.locks.unlock_steps([queue])
+
     def revoke(self, process_queue: ProcessQueue) -> None:
-        """The queue is not ours any more: what came of it so far is told, later results are dropped."""
-        self.queues.pop(process_queue.queue, None)
+        """The queue is not ours any more: what came of it so far is told, later results are dropped.
+
+        An orderly one is given up when its handler has ended, so that two members never work on it.
+        """
+        queue = process_queue.queue
+        self.queues.pop(queue, None)
+        if self.locks is None:
+            self._let_go(process_queue)
+            return
+        process_queue.pause()
+        self._leaving[queue] = run_steps(self._hand_over_steps(process_queue))
+        self._leaving[queue].then(lambda slot: self._left(queue, slot))
+
+    def _left(self, queue: MessageQueue, slot: Slot[None]) -> None:
+        self._leaving.pop(queue, None)
+        if slot.error is not None:
+            LOG.error("consumer:%s could not hand over %s: %s", self.group, queue, slot.error, exc_info=slot.error)
+
+    def _let_go(self, process_queue: ProcessQueue) -> None:
         process_queue.drop()
         self.taker.on_revoked(process_queue)
         self.offsets.persist(process_queue.queue)
         self.offsets.forget(process_queue.queue)
         LOG.info("consumer:%s gave up the queue %s", self.group, process_queue.queue)
+
+    def _hand_over_steps(self, process_queue: ProcessQueue) -> Steps[None]:
+        """Sequence: the handler ends, the broker knows how far we are, and only then somebody else may lock it."""
+        assert self.locks is not None
+        yield self.taker.quiet(process_queue)
+        yield from self.offsets.flush_steps()
+        self._let_go(process_queue)
+        yield from self.locks.unlock_steps([process_queue.queue])
+
+    def _lock_lost(self, queue: MessageQueue) -> None:
+        """Somebody else has it: the next round takes it from us, or locks it again and asks where to go on."""
+        process_queue = self.queues.pop(queue, None)
+        if process_queue is not None:
+            self.offsets.forget(queue)
+            process_queue.drop()
+            self.taker.on_revoked(process_queue)
+            self.rebalance.soon()
 
     def restart(self, process_queue: ProcessQueue, offset: int) -> None:
         """The same queue from another offset: the old epoch's messages and results count no more."""
@@ -263,88 +308,15 @@ class Member:
 
     # ---- explain yourself
 
+    @property
+    def equal_id_seen(self) -> bool:
+        """Whether another client with our id was found (story 2)."""
+        return self.group in self._clashes.warned
+
     def running_info(self) -> dict[str, Any]:
         """What 307 answers."""
-        return {
-            "mqPopTable": {},
-            "mqTable": {queue: self._queue_info(queue, held) for queue, held in self.queues.items()},
-            "properties": {
-                "PROP_CLIENT_VERSION": "mqclient",
-                "PROP_CONSUMEORDERLY": "false",
-                "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-                "PROP_CONSUME_TYPE": self.options.consume_type,
-                "PROP_NAMESERVER_ADDR": f"{self.client.name_servers};",
-                "PROP_THREADPOOL_CORE_SIZE": "0",
-            },
-            "statusTable": {},
-            "subscriptionSet": self.subscriptions.data(),
-            "userConsumerInfo": {},
-        }
-
-    def _queue_info(self, queue: MessageQueue, held: ProcessQueue) -> dict[str, Any]:
-        outstanding = held.outstanding
-        return {
-            "cachedMsgCount": outstanding.count,
-            "cachedMsgMaxOffset": outstanding.highest_seen if outstanding.count else 0,
-            "cachedMsgMinOffset": max(0, outstanding.lowest),
-            "cachedMsgSizeInMiB": outstanding.bytes >> 20,
-            "commitOffset": self.offsets.memory.get(queue, held.started_at),
-            "droped": held.dropped,
-            "lastConsumeTimestamp": 0,
-            "lastLockTimestamp": 0,
-            "lastPullTimestamp": 0,
-            "locked": False,
-            "transactionMsgCount": 0,
-            "transactionMsgMaxOffset": 0,
-            "transactionMsgMinOffset": 0,
-            "tryUnlockTimes": 0,
-        }
+        return describe.running_info(self, self._started_ms)
 
     def diagnose(self) -> dict[str, Any]:
         """The state of this member, for people."""
-        return {
-            "group": self.group,
-            "model": self.options.model,
-            "client_id": self.client.client_id,
-            "equal_id_seen": self.group in self._clashes.warned,
-            "code_25": self.not_latest,
-            "offsets_corrected": self.corrected,
-            "rebalances": self.rebalance.rounds,
-            "subscriptions": self.subscriptions.versions(),
-            "queues": {
-                queue: {
-                    "next_offset": held.next_offset,
-                    "committed": self.offsets.memory.get(queue),
-                    "cached": held.outstanding.count,
-                    "cached_bytes": held.outstanding.bytes,
-                }
-                for queue, held in sorted(self.queues.items())
-            },
-        }
-
-
-def member_options(options: Mapping[str, Any]) -> MemberOptions:
-    """A face's keyword options; an unknown one names the nearest."""
-    check_options(options, MemberOptions.__slots__)
-    return MemberOptions(**options)
-
-
-def topics_of(topics: str | Mapping[str, str] | Iterable[str]) -> dict[str, str]:
-    """Topic to expression, from a name, names, or names with expressions."""
-    if isinstance(topics, str):
-        return {topics: "*"}
-    found = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, "*")
-    if not found:
-        raise ConfigError("a consumer needs a topic")
-    return found
-
-
-def start_ms(start: Start) -> int | None:
-    """The time that `start` names, None for "first" and "last"; ConfigError for anything else."""
-    if isinstance(start, datetime):
-        return int(start.timestamp() * 1000)
-    if isinstance(start, (int, float)):
-        return int(start)
-    if start not in FROM:
-        raise ConfigError(f"start={start!r}: 'first', 'last', a datetime or milliseconds since 1970")
-    return None
+        return describe.diagnose(self)

@@ -108,6 +108,7 @@ class LocalOffsets:
         self._group = group
         self._file = file
         self._stored: dict[MessageQueue, int] = {}
+        self._witnesses: dict[MessageQueue, tuple[int, int]] = {}
         self.memory: dict[MessageQueue, int] = {}
         self._writing: Slot[None] = completed(None)
         self._dirty = False
@@ -131,6 +132,10 @@ class LocalOffsets:
     def put(self, queue: MessageQueue, offset: int) -> None:
         self.memory[queue] = offset
         self._dirty = True
+
+    def witness(self, queue: MessageQueue, offset: int, stored_at: int) -> None:
+        """This message was consumed, and then it was stored: it tells later whether the topic is still the same."""
+        self._witnesses[queue] = (offset, stored_at)
 
     def forget(self, queue: MessageQueue) -> None:
         """Nobody else consumes for us: what memory knows stays true."""

@@ -27,6 +27,9 @@ class ProcessQueue:
         "_limits",
         "_room",
         "dropped",
+        "end",
+        "last_consume_ms",
+        "last_pull_ms",
         "next_offset",
         "outstanding",
         "paused",
@@ -49,6 +52,10 @@ class ProcessQueue:
         self.suggested = 0
         """The broker number that the last answer named for the next pull."""
         self.source: Any = None
+        self.end = -1
+        """One above the queue's last message, as the last answer said; -1: none came yet."""
+        self.last_pull_ms = 0
+        self.last_consume_ms = 0
         self._limits = limits
         self._room: Slot[None] | None = None
 

@@ -79,6 +79,7 @@ class PullLoop:
 
     def _request(self, address: str, version: int) -> Any:
         opaque = self._client.opaque()
+        self._process_queue.last_pull_ms = self._client.driver.now.wall_ms
         frame = requests.pull(
             self._client.impl.remoting,
             opaque,
@@ -96,6 +97,7 @@ class PullLoop:
     def _answered(self, frame: Any, address: str) -> float:
         code, process_queue = frame.code, self._process_queue
         if code in (Response.SUCCESS, Response.PULL_NOT_FOUND, Response.PULL_RETRY_IMMEDIATELY):
+            process_queue.end = int(frame.field("maxOffset", "-1"))
             process_queue.suggested = int(frame.field("suggestWhichBrokerId", "0"))
             process_queue.next_offset = int(frame.field("nextBeginOffset", str(process_queue.next_offset)))
             if code == Response.SUCCESS:
@@ -108,8 +110,10 @@ class PullLoop:
             return 0.0
         if code == Response.FLOW_CONTROL:
             return FLOW_CONTROL_DELAY
-        if code == Response.SUBSCRIPTION_NOT_EXIST:
+        if code in (Response.SUBSCRIPTION_NOT_EXIST, Response.SUBSCRIPTION_NOT_LATEST):
             # Another member's heartbeat, or a restart, made the broker forget us: it learns anew before the next pull.
+            # Of two beats at one moment a real broker may keep the older (it looks, then puts), though both were
+            # acknowledged: seen on 5.5.0, and without this every pull was refused until the next beat, 30 s later.
             self._member.subscriptions.forget(address)
         raise BrokerError(code, frame.remark or "", remote=address, request=Request.PULL_MESSAGE.name)
 

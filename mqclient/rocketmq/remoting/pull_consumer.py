@@ -14,8 +14,10 @@ from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.assigned import Assigned, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine
-from mqclient.rocketmq.remoting.group import Member, MemberOptions
+from mqclient.rocketmq.remoting.group import Member
+from mqclient.rocketmq.remoting.member_options import MemberOptions, Start
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+from mqclient.rocketmq.remoting.seeking import seek_to_time_steps
 
 if TYPE_CHECKING:
     from mqclient._native.remoting import MessageBatch
@@ -176,6 +178,13 @@ class PullEngine:
             raise ConfigError(f"{queue} is not assigned to this consumer")
         self.member.restart(process_queue, offset)
         self._taken.pop(queue, None)
+
+    def seek_to_time_steps(self, when: Start, queues: Iterable[MessageQueue] | None) -> Steps[dict[MessageQueue, int]]:
+        """Go on with these queues, or all, where they were at that time."""
+        moved = yield from seek_to_time_steps(self.member, when, queues)
+        for queue in moved:
+            self._taken.pop(queue, None)
+        return moved
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         for queue in queues:

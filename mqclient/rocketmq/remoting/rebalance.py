@@ -19,6 +19,8 @@ LOG = logging.getLogger("mqclient.remoting")
 
 SOON = 1.0
 """The next try when a round could not finish."""
+LOCKED = 0.5
+"""The next try when another member still has the lock of a queue that is ours."""
 
 
 class Rebalance:
@@ -36,6 +38,11 @@ class Rebalance:
         """Something may have changed; done when a round that began after this is over."""
         return self._rounds.poke()
 
+    def soon(self) -> None:
+        """Poke in a moment, unless a round comes earlier anyway."""
+        if self._timer is None or self._timer.when > self._client.driver.now.mono + LOCKED:
+            self._arm(LOCKED)
+
     def close(self) -> None:
         self._rounds.close()
         if self._timer is not None:
@@ -51,7 +58,8 @@ class Rebalance:
             complete = yield from self._round_steps()
         finally:
             if not self._member.closed:
-                self._arm(self._client.options.rebalance_interval if complete else SOON)
+                waiting = LOCKED if self._member.locks is not None else SOON
+                self._arm(self._client.options.rebalance_interval if complete else waiting)
 
     def _arm(self, seconds: float) -> None:
         if self._timer is not None:
@@ -129,7 +137,7 @@ class Rebalance:
         return offset
 
     def _apply_steps(self, topic: str, mine: list[MessageQueue]) -> Steps[bool]:
-        """Sequence: revoke, raise the version, let it be told, learn where to start, grant.
+        """Sequence: revoke, lock (orderly), raise the version, let it be told, learn where to start, grant.
 
         The loops of what is granted wait until their broker acknowledged the raised version; the others go on with the
         one before (story 1).
@@ -141,17 +149,22 @@ class Rebalance:
             member.revoke(member.queues[queue])
         if held == set(mine):
             return True
+        admitted = yield from member.admit_steps(granted)
+        complete = len(admitted) == len(granted)
+        if not admitted and held <= set(mine):
+            return complete
         version = member.subscriptions.raise_version(topic, self._client.driver.now.wall_ms)
         beats = self._client.heartbeats.beat_each()
+        granted = [queue for queue in granted if queue in admitted]
         starts = yield gather([run_steps(self._start_steps(queue, beats)) for queue in granted])
         if member.closed or topic not in member.subscriptions:
             return True
-        complete = True
         for queue, start in zip(granted, starts, strict=True):
             if start.error is None:
                 member.grant(queue, start.result(), version)
             else:
                 complete = False
                 member.folds.warn(("start", queue), f"consumer:{member.group} cannot start {queue}: {start.error}")
+                yield from member.dismiss_steps(queue)
         member.on_assigned(topic)
         return complete

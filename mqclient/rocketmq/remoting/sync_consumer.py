@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.driver import SyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
+from mqclient.io.signals import stop_signals
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.consumer import PushEngine
+from mqclient.rocketmq.remoting.member_options import Start
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
+from mqclient.rocketmq.remoting.push_options import StopReport
 
 if TYPE_CHECKING:
     from mqclient._native import remoting
@@ -37,11 +40,41 @@ class PushConsumer:
         with self._driver.enter():
             return self._engine.diagnose()
 
-    def close(self, grace: float = 30.0) -> None:
-        """Stop pulling, let handlers end within the grace, tell offsets, leave."""
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Hand out no more messages of these queues; without any: of all, and of those still to come."""
+        with self._driver.enter():
+            self._engine.pause(queues)
+
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        with self._driver.enter():
+            self._engine.resume(queues)
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on with one of our queues at this offset."""
+        with self._driver.enter():
+            self._engine.seek(queue, offset)
+
+    def seek_to_time(
+        self, when: Start, queues: Iterable[MessageQueue] | None = None, timeout: float | None = 5.0
+    ) -> dict[MessageQueue, int]:
+        """Go on with our queues where they were then: "first", "last", a datetime or milliseconds; where each went."""
+        with self._driver.enter():
+            slot = run_steps(self._engine.seek_to_time_steps(when, queues))
+        return self._driver.wait(slot, self._driver.deadline(timeout))
+
+    def run(self, grace: float = 30.0) -> StopReport:
+        """Serve until SIGTERM or SIGINT, or until somebody closes it; then stop as `close` does."""
+        with stop_signals(self._driver) as asked:
+            with self._driver.enter():
+                self._engine.until(asked)
+            self._driver.wait(asked)
+        return self.close(grace)
+
+    def close(self, grace: float = 30.0) -> StopReport:
+        """Stop pulling, let handlers end within the grace, tell offsets, leave; the report says what was left."""
         with self._driver.enter():
             slot = self._engine.close(grace)
-        self._driver.wait(slot)
+        return self._driver.wait(slot)
 
     def __enter__(self) -> PushConsumer:
         return self
@@ -111,6 +144,14 @@ class PullConsumer:
         """Go on with one of our queues at this offset."""
         with self._driver.enter():
             self._engine.seek(queue, offset)
+
+    def seek_to_time(
+        self, when: Start, queues: Iterable[MessageQueue] | None = None, timeout: float | None = 5.0
+    ) -> dict[MessageQueue, int]:
+        """Go on with our queues where they were then: "first", "last", a datetime or milliseconds; where each went."""
+        with self._driver.enter():
+            slot = run_steps(self._engine.seek_to_time_steps(when, queues))
+        return self._driver.wait(slot, self._driver.deadline(timeout))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Pull no more from these; what is here can be received."""

@@ -12,7 +12,7 @@ from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import BrokerError, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.assigned import Ends
-from mqclient.rocketmq.remoting.group import MemberOptions
+from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
 

@@ -8,7 +8,7 @@ import pytest
 
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.remoting.consumer import PushEngine
-from mqclient.rocketmq.remoting.group import MemberOptions
+from mqclient.rocketmq.remoting.member_options import MemberOptions
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 
@@ -113,17 +113,17 @@ def test_tags_that_were_filtered_out_are_consumed_too(cluster: VirtualCluster) -
 
 
 def test_limits_must_make_sense(cluster: VirtualCluster) -> None:
-    client = cluster.client()
-    for limits in ({"threads": 0}, {"batch": 0}):
-        with pytest.raises(ConfigError, match="at least 1"), client.driver.enter():
-            PushEngine(client.engine, "g", {"orders": "*"}, print, MemberOptions(), **limits)
+    wrong: list[dict[str, Any]] = [{"threads": 0}, {"batch": 0}]
+    for limits in wrong:
+        with pytest.raises(ConfigError, match="at least 1"):
+            cluster.client().push("g", "orders", **limits)
 
 
 def test_the_end_waits_for_what_runs_but_not_beyond_its_grace(cluster: VirtualCluster) -> None:
     cluster.fill("orders", 1)
     push = cluster.client().push("g", "orders", start="first")
     cluster.world.advance(1)
-    push.engine._workers.running += 1  # a handler that never comes back
+    push.engine._work.workers.running += 1  # a handler that never comes back
     before = cluster.world.mono
     with push.driver.enter():
         slot = push.engine.close(3.0)

@@ -13,7 +13,7 @@ from mqclient import rocketmq
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ClosedError
 from mqclient.rocketmq.model import Message
-from mqclient.rocketmq.remoting.group import MemberOptions
+from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 

@@ -99,7 +99,7 @@ def test_a_closed_client_beats_no_more(client: VirtualClient, push: Push) -> Non
 
 def test_a_black_hole_is_left_for_a_new_connection(cluster: VirtualCluster, client: VirtualClient, push: Push) -> None:
     got: list[bytes] = []
-    push.engine._handler = lambda messages: got.extend(message.body for message in messages)
+    push.engine._work.handler = lambda messages: got.extend(message.body for message in messages)
     (wire,) = [wire for wire in client.driver.wires if wire.link is not None and wire.link.address.port == 10911]
     wire.send = lambda data: None  # type: ignore[method-assign]  # what the broker says never arrives
     cluster.fill("orders", 1)

@@ -10,7 +10,7 @@ from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.group import MemberOptions
+from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
 

@@ -1,0 +1,85 @@
+"""Owns what a member of a group tells about itself: to operators (307) and to people (`diagnose`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+
+
+def running_info(member: Any, started_ms: int) -> dict[str, Any]:
+    """What 307 answers; the keys are the ones that operators' tools print."""
+    return {
+        "mqPopTable": {},
+        "mqTable": {queue: _queue_info(member, queue, held) for queue, held in member.queues.items()},
+        "properties": {
+            "PROP_CLIENT_VERSION": "mqclient",
+            "PROP_CONSUMEORDERLY": "true" if member.orderly else "false",
+            "PROP_CONSUMER_START_TIMESTAMP": str(started_ms),
+            "PROP_CONSUME_TYPE": member.options.consume_type,
+            "PROP_NAMESERVER_ADDR": f"{member.client.name_servers};",
+            "PROP_THREADPOOL_CORE_SIZE": str(getattr(member.taker, "threads", 0)),
+        },
+        "statusTable": _statuses(member),
+        "subscriptionSet": member.subscriptions.data(),
+        "userConsumerInfo": {},
+    }
+
+
+def _statuses(member: Any) -> dict[str, Any]:
+    counts = getattr(member.taker, "counts", None)
+    if counts is None:
+        return {}
+    return {topic: counts.status(topic) for topic in member.subscriptions.topics()}
+
+
+def _queue_info(member: Any, queue: MessageQueue, held: ProcessQueue) -> dict[str, Any]:
+    outstanding = held.outstanding
+    return {
+        "cachedMsgCount": outstanding.count,
+        "cachedMsgMaxOffset": outstanding.highest_seen if outstanding.count else 0,
+        "cachedMsgMinOffset": max(0, outstanding.lowest),
+        "cachedMsgSizeInMiB": outstanding.bytes >> 20,
+        "commitOffset": member.offsets.memory.get(queue, held.started_at),
+        "droped": held.dropped,
+        "lastConsumeTimestamp": held.last_consume_ms,
+        "lastLockTimestamp": member.locks.since_ms(queue) if member.locks is not None else 0,
+        "lastPullTimestamp": held.last_pull_ms,
+        "locked": member.locks is not None and member.locks.valid(queue),
+        "transactionMsgCount": 0,
+        "transactionMsgMaxOffset": 0,
+        "transactionMsgMinOffset": 0,
+        "tryUnlockTimes": 0,
+    }
+
+
+def diagnose(member: Any) -> dict[str, Any]:
+    """The state of a member, for people."""
+    return {
+        "group": member.group,
+        "model": member.options.model,
+        "orderly": member.orderly,
+        "client_id": member.client.client_id,
+        "equal_id_seen": member.equal_id_seen,
+        "code_25": member.not_latest,
+        "offsets_corrected": member.corrected,
+        "rebalances": member.rebalance.rounds,
+        "subscriptions": member.subscriptions.versions(),
+        "queues": {queue: _queue(member, queue, held) for queue, held in sorted(member.queues.items())},
+    }
+
+
+def _queue(member: Any, queue: MessageQueue, held: ProcessQueue) -> dict[str, Any]:
+    state = {
+        "next_offset": held.next_offset,
+        "committed": member.offsets.memory.get(queue),
+        "lag": max(0, held.end - member.offsets.memory.get(queue, held.started_at)) if held.end >= 0 else None,
+        "cached": held.outstanding.count,
+        "cached_bytes": held.outstanding.bytes,
+        "paused": held.paused,
+        "last_pull_ms": held.last_pull_ms,
+    }
+    if member.locks is not None:
+        state["locked"] = member.locks.valid(queue)
+    return state

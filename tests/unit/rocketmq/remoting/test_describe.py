@@ -1,0 +1,45 @@
+"""What a member tells about itself, to operators and to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.rocketmq.remoting.cluster import VirtualCluster
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_running_info_and_diagnose(codec: Any, orderly: bool) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 1)
+    push = cluster.client().push("g", "orders", start="first", orderly=orderly, threads=7)
+    cluster.fill("orders", 2)
+    cluster.world.advance(1)
+    with push.driver.enter():
+        info, state = push.member.running_info(), push.member.diagnose()
+    assert info["properties"]["PROP_CONSUMEORDERLY"] == str(orderly).lower()
+    assert info["properties"]["PROP_THREADPOOL_CORE_SIZE"] == "7"
+    assert info["statusTable"]["orders"]["consumeOKTPS"] > 0
+    (row,) = [row for queue, row in info["mqTable"].items() if queue.topic == "orders"]
+    assert (row["commitOffset"], row["cachedMsgCount"], row["droped"], row["locked"]) == (2, 0, False, orderly)
+    assert row["lastPullTimestamp"] > 0
+    assert row["lastConsumeTimestamp"] > 0
+    assert (row["lastLockTimestamp"] > 0) is orderly
+    (queue,) = [queue for queue in state["queues"] if queue.topic == "orders"]
+    told = state["queues"][queue]
+    assert (told["next_offset"], told["committed"], told["lag"], told["cached"]) == (2, 2, 0, 0)
+    assert ("locked" in told) is orderly
+
+
+def test_a_consumer_without_a_handler_has_no_figures_of_it(codec: Any) -> None:
+    from mqclient.rocketmq.remoting.member_options import MemberOptions
+    from mqclient.rocketmq.remoting.pull_consumer import PullEngine
+
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 1)
+    client = cluster.client()
+    with client.driver.enter():
+        engine = PullEngine(client.engine, "g", {"orders": "*"}, MemberOptions())
+        engine.start()
+        assert engine.member.running_info()["statusTable"] == {}
