@@ -108,6 +108,20 @@ def test_a_broker_that_forgot_us_learns_before_the_next_pull(cluster: VirtualClu
     assert sorted(got) == [b"0-0", b"1-0"]
 
 
+def test_a_broker_that_kept_the_older_of_two_beats_learns_before_the_next_pull(cluster: VirtualCluster) -> None:
+    got: list[bytes] = []
+    consumer = cluster.client().push(
+        "billing", "orders", lambda messages: got.extend(m.body for m in messages), start="first"
+    )
+    cluster.world.advance(1)
+    # Two members' beats at one moment: both found an older version, the older of the two was put last.
+    cluster.broker.members.consumers["billing"].subscriptions["orders"]["subVersion"] = 1
+    cluster.fill("orders", 2)
+    cluster.world.advance(20)
+    assert sorted(got) == [b"0-0", b"0-1", b"1-0", b"1-1"]
+    assert 1 <= consumer.member.not_latest <= 4  # once a queue, not every second until the next beat
+
+
 def test_versions_only_rise_and_count_only_when_acknowledged() -> None:
     subscriptions = Subscriptions(len)
     subscriptions.subscribe("orders", "a || b", 100)
