@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from mqclient.broker import EmbeddedBroker
 from tests.real.jars import Unavailable
 from tests.real.pulsar import RealPulsar
 from tests.real.rocketmq import RealRocketMQ
 
 KINDS = ("rocketmq", "pulsar")
+Boot = Callable[[str], RealRocketMQ]
+ON_ROCKETMQ = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
+REAL_GENERATIONS = [pytest.param(name, marks=ON_ROCKETMQ) for name in ("4.9.7", "5.5.0", "patched")]
+"""The brokers of the stories, today's, and today's with the operator's two changes (story 3)."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,6 +51,38 @@ def real_rocketmq(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         pytest.skip(str(error))
     with cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def booted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Boot]:
+    """Boots a generation once, whatever the order of the tests; 5.5.0 are the two brokers that are there anyway."""
+    there: dict[str, RealRocketMQ] = {}
+
+    def boot(name: str) -> RealRocketMQ:
+        if name == "5.5.0":
+            return request.getfixturevalue("real_rocketmq")  # type: ignore[no-any-return]
+        if name not in there:
+            options: dict[str, Any] = {"patched": True} if name == "patched" else {"version": name}
+            there[name] = RealRocketMQ(tmp_path_factory.mktemp(name), brokers=1, **options).__enter__()
+        return there[name]
+
+    yield boot
+    for cluster in there.values():
+        cluster.stop()
+
+
+@pytest.fixture(scope="session", params=["embedded", *REAL_GENERATIONS])
+def generation(request: pytest.FixtureRequest, booted: Boot) -> Iterator[EmbeddedBroker | RealRocketMQ]:
+    """RocketMQ embedded, and real of each generation."""
+    if request.param == "embedded":
+        with EmbeddedBroker(doors=["rocketmq"], impl="pure", mqcloud_patch=True) as embedded:
+            yield embedded
+        return
+    _wanted(request, "rocketmq")
+    try:
+        yield booted(request.param)
+    except Unavailable as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "real"
 
@@ -26,6 +29,25 @@ def rocketmq(version: str) -> Path:
 def pulsar(version: str) -> Path:
     """The folder of Pulsar's jars; the import of the parent pom keeps Maven from mixing versions of their needs."""
     return _fetch(f"pulsar-{version}", "org.apache.pulsar", PULSAR, version, parent="pulsar")
+
+
+def compiled(program: Path, libraries: Path) -> str:
+    """The class path of a program of our own over these jars; compiled when its text or its jars are new."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        raise Unavailable(f"{program.name} needs a JDK, and there is no javac on the PATH")
+    digest = hashlib.sha256(program.read_bytes() + str(libraries).encode()).hexdigest()[:12]
+    folder = CACHE / "classes" / f"{program.stem}-{digest}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent) as fresh:  # two runs at once: whoever is first has it
+            command = [compiler, "-nowarn", "-d", f"{fresh}/out", "-cp", f"{libraries}/*", str(program)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+            if result.returncode:
+                raise RuntimeError(f"{program.name} does not compile:\n{result.stderr}")
+            with contextlib.suppress(OSError):
+                Path(fresh, "out").rename(folder)
+    return f"{folder}:{libraries}/*"
 
 
 def _fetch(name: str, group: str, modules: tuple[str, ...], version: str, parent: str | None) -> Path:

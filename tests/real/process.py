@@ -51,10 +51,10 @@ class Jvm:
         return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else "(no log)"
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would."""
-        os.kill(self.pid, signal.SIGKILL)
-        assert self._process is not None
-        self._process.wait()
+        """SIGKILL, as a crash would; nothing where nobody runs."""
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self._process.wait()
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL where that is not enough."""

@@ -1,23 +1,19 @@
-"""Our RocketMQ client on a real 5.5.0 with two brokers: the stories as operators live them."""
+"""Our RocketMQ client on a real 5.5.0 with two brokers, native and pure; the stories are in test_stories.py."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqclient import rocketmq
-from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
 from tests.real.rocketmq import RealRocketMQ
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
 IMPLS = ["native", "pure"]
 
 
@@ -82,81 +78,6 @@ def test_sent_is_pulled_and_committed(client: rocketmq.Client, topic: str) -> No
     with client.admin() as admin:
         state = admin.offsets(topic, group)
     assert {ends["committed"] for ends in state.values()} <= {ends["max"] for ends in state.values()} | {None}
-
-
-def test_members_come_and_go_without_code_25(real_rocketmq: RealRocketMQ, client: rocketmq.Client, topic: str) -> None:
-    group, seen = unique("g"), Seen()
-    others = [rocketmq.Client(real_rocketmq.name_server) for _ in range(2)]
-    members = [client.push_consumer(group, topic, seen, start="first")]
-    for other in others:
-        members.append(other.push_consumer(group, topic, seen, start="first"))
-        time.sleep(1)
-    eventually(lambda: sorted(len(member.queues) for member in members)[0] >= 1)
-    bodies = fill(client, topic, 60)
-    eventually(lambda: set(bodies) <= set(seen.bodies))
-    states = [member.diagnose() for member in members]
-    members.pop().close()
-    time.sleep(2)
-    states += [member.diagnose() for member in members]
-    for member in members:
-        member.close()
-    for other in others:
-        other.close()
-    assert [state["code_25"] for state in states] == [0] * 5
-
-
-def test_a_broadcasting_reset_moves_every_member(
-    real_rocketmq: RealRocketMQ, client: rocketmq.Client, topic: str, tmp_path: Path
-) -> None:
-    group, folder = unique("audit"), str(tmp_path)
-    bodies = fill(client, topic, 20)
-    clients = [rocketmq.Client(real_rocketmq.name_server, offset_dir=folder) for _ in range(2)]
-    seen = [Seen(), Seen()]
-    for member, handler in zip(clients, seen, strict=True):
-        member.push_consumer(group, topic, handler, model="broadcasting", start="first")
-    eventually(lambda: all(len(handler.bodies) == 20 for handler in seen))
-    with client.admin() as admin:
-        report = admin.reset_offset(group, topic, "earliest", model="broadcasting")
-    assert report.members == {member.client_id: "moved" for member in clients}
-    eventually(lambda: all(sorted(handler.bodies) == sorted(bodies * 2) for handler in seen))
-    for member in clients:
-        member.close()
-
-
-def test_offsets_that_are_all_wrong_heal_at_once(
-    real_rocketmq: RealRocketMQ, client: rocketmq.Client, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    group, seen = unique("stuck"), Seen()
-    with rocketmq.Client(real_rocketmq.name_server, offset_dir=str(tmp_path)) as listener:
-        listener.push_consumer(group, topic, seen, model="broadcasting").close()
-        (lock,) = tmp_path.glob(f"*/{group}/0/lock")
-        path = lock.with_name("offsets.json")
-        wrong = {MessageQueue(topic, f"broker-{name}", number): 999999999 for name in "ab" for number in (0, 1)}
-        path.write_bytes(write_body({"offsetTable": wrong}))
-        with caplog.at_level(logging.WARNING, "mqclient.remoting"):
-            consumer = listener.push_consumer(group, topic, seen, model="broadcasting")
-            eventually(lambda: consumer.diagnose()["offsets_corrected"] == 4, 5)
-            bodies = fill(client, topic, 8)
-            eventually(lambda: sorted(seen.bodies) == bodies)
-            consumer.close()
-    illegal = [record for record in caplog.records if "the pull request offset illegal" in record.getMessage()]
-    assert len(illegal) == 4
-    assert sum(offset_table(read_body(path.read_bytes())).values()) == 8
-
-
-def test_equal_ids_are_named(
-    real_rocketmq: RealRocketMQ, client: rocketmq.Client, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    group, same = unique("twins"), unique("same@1")
-    twins = [rocketmq.Client(real_rocketmq.name_server, client_id=same) for _ in range(2)]
-    with caplog.at_level(logging.WARNING, "mqclient.remoting"):
-        members = [twin.push_consumer(group, topic, Seen()) for twin in twins]
-        eventually(lambda: all(member.diagnose()["equal_id_seen"] for member in members), 30)
-    shares = [[queue for queue in member.queues if queue.topic == topic] for member in members]
-    assert shares[0] == shares[1]
-    assert len(shares[0]) == 2
-    for twin in twins:
-        twin.close()
 
 
 def test_what_failed_comes_again(client: rocketmq.Client, topic: str) -> None:

@@ -16,7 +16,9 @@ from mqclient.errors import ConfigError
 from mqclient.rocketmq.aio import Client, Message
 from tests.support.pace.aio import Event, sleep
 
-WITHIN = 10.0
+Generation = Any
+"""The embedded broker, and real ones from 4.9.7 to the one with the changes of story 3 (tests/real/fixtures.py)."""
+WITHIN = 20.0
 
 
 @pytest.fixture(name="broker", scope="module")
@@ -70,9 +72,9 @@ async def fill(client: Client, topic: str, count: int, queues: int = 4) -> None:
     assert all(result.ok for result in results)
 
 
-async def test_every_message_once_for_the_group_and_no_code_25(broker: EmbeddedBroker, impl: str) -> None:
+async def test_every_message_once_for_the_group_and_no_code_25(generation: Generation, impl: str) -> None:
     topic, group, seen = unique("orders"), unique("billing"), Seen(200)
-    async with Client(broker.name_server, impl=impl) as one, Client(broker.name_server, impl=impl) as two:
+    async with Client(generation.name_server, impl=impl) as one, Client(generation.name_server, impl=impl) as two:
         await fill(one, topic, 100)
         async with (
             one.push_consumer(group, topic, seen, start="first") as first,
@@ -113,9 +115,9 @@ async def test_what_failed_comes_again_on_a_delay(
     assert any("the handler failed" in record.getMessage() for record in caplog.records)
 
 
-async def test_tags_are_filtered(broker: EmbeddedBroker, impl: str) -> None:
+async def test_tags_are_filtered(generation: Generation, impl: str) -> None:
     topic, seen = unique("tags"), Seen(2)
-    async with Client(broker.name_server, impl=impl) as client:
+    async with Client(generation.name_server, impl=impl) as client:
         async with client.admin() as admin:
             await admin.create_topic(topic, 2)
         async with client.producer(unique("p")) as producer:
@@ -126,15 +128,15 @@ async def test_tags_are_filtered(broker: EmbeddedBroker, impl: str) -> None:
 
 
 async def test_every_broadcasting_member_gets_all_and_every_reset(
-    broker: EmbeddedBroker, impl: str, tmp_path: Path
+    generation: Generation, impl: str, tmp_path: Path
 ) -> None:
     topic, group = unique("news"), unique("audit")
     options: dict[str, Any] = {"model": "broadcasting", "start": "first"}
     folder = str(tmp_path)
     one, two = Seen(20), Seen(20)
     async with (
-        Client(broker.name_server, impl=impl, offset_dir=folder) as client,
-        Client(broker.name_server, impl=impl, offset_dir=folder) as other,
+        Client(generation.name_server, impl=impl, offset_dir=folder) as client,
+        Client(generation.name_server, impl=impl, offset_dir=folder) as other,
     ):
         await fill(client, topic, 20)
         async with (
@@ -151,12 +153,12 @@ async def test_every_broadcasting_member_gets_all_and_every_reset(
         async with client.push_consumer(group, topic, again, **options) as consumer:
             states = consumer.diagnose()["queues"]
         assert again.bodies == []  # the file knows
-        assert len(states) == 4
+        assert len(states) == len(report.offsets)
 
 
-async def test_offsets_outlive_the_consumer(broker: EmbeddedBroker, impl: str) -> None:
+async def test_offsets_outlive_the_consumer(generation: Generation, impl: str) -> None:
     topic, group, seen = unique("progress"), unique("g"), Seen(50)
-    async with Client(broker.name_server, impl=impl) as client:
+    async with Client(generation.name_server, impl=impl) as client:
         await fill(client, topic, 50)
         async with client.push_consumer(group, topic, seen, start="first"):
             await seen.wait()
@@ -177,7 +179,7 @@ async def test_a_group_has_one_consumer_a_client(broker: EmbeddedBroker, impl: s
         await again.close()
 
 
-async def test_closing_waits_for_the_handler(broker: EmbeddedBroker, impl: str) -> None:
+async def test_closing_waits_for_the_handler(generation: Generation, impl: str) -> None:
     topic, group, ended = unique("slow"), unique("g"), []
     began = Event()
 
@@ -186,7 +188,7 @@ async def test_closing_waits_for_the_handler(broker: EmbeddedBroker, impl: str) 
         await sleep(0.2)
         ended.append(len(messages))
 
-    async with Client(broker.name_server, impl=impl) as client:
+    async with Client(generation.name_server, impl=impl) as client:
         await fill(client, topic, 1)
         async with client.push_consumer(group, topic, slow, start="first"):
             await began.wait(WITHIN)

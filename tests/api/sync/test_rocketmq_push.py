@@ -17,7 +17,9 @@ from mqclient.errors import ConfigError
 from mqclient.rocketmq.sync import Client, Message
 from tests.support.pace.sync import Event, sleep
 
-WITHIN = 10.0
+Generation = Any
+"""The embedded broker, and real ones from 4.9.7 to the one with the changes of story 3 (tests/real/fixtures.py)."""
+WITHIN = 20.0
 
 
 @pytest.fixture(name="broker", scope="module")
@@ -71,9 +73,9 @@ def fill(client: Client, topic: str, count: int, queues: int = 4) -> None:
     assert all(result.ok for result in results)
 
 
-def test_every_message_once_for_the_group_and_no_code_25(broker: EmbeddedBroker, impl: str) -> None:
+def test_every_message_once_for_the_group_and_no_code_25(generation: Generation, impl: str) -> None:
     topic, group, seen = unique("orders"), unique("billing"), Seen(200)
-    with Client(broker.name_server, impl=impl) as one, Client(broker.name_server, impl=impl) as two:
+    with Client(generation.name_server, impl=impl) as one, Client(generation.name_server, impl=impl) as two:
         fill(one, topic, 100)
         with (
             one.push_consumer(group, topic, seen, start="first") as first,
@@ -114,9 +116,9 @@ def test_what_failed_comes_again_on_a_delay(
     assert any("the handler failed" in record.getMessage() for record in caplog.records)
 
 
-def test_tags_are_filtered(broker: EmbeddedBroker, impl: str) -> None:
+def test_tags_are_filtered(generation: Generation, impl: str) -> None:
     topic, seen = unique("tags"), Seen(2)
-    with Client(broker.name_server, impl=impl) as client:
+    with Client(generation.name_server, impl=impl) as client:
         with client.admin() as admin:
             admin.create_topic(topic, 2)
         with client.producer(unique("p")) as producer:
@@ -126,14 +128,14 @@ def test_tags_are_filtered(broker: EmbeddedBroker, impl: str) -> None:
             assert seen.wait() == [b"paid", b"void"]
 
 
-def test_every_broadcasting_member_gets_all_and_every_reset(broker: EmbeddedBroker, impl: str, tmp_path: Path) -> None:
+def test_every_broadcasting_member_gets_all_and_every_reset(generation: Generation, impl: str, tmp_path: Path) -> None:
     topic, group = unique("news"), unique("audit")
     options: dict[str, Any] = {"model": "broadcasting", "start": "first"}
     folder = str(tmp_path)
     one, two = Seen(20), Seen(20)
     with (
-        Client(broker.name_server, impl=impl, offset_dir=folder) as client,
-        Client(broker.name_server, impl=impl, offset_dir=folder) as other,
+        Client(generation.name_server, impl=impl, offset_dir=folder) as client,
+        Client(generation.name_server, impl=impl, offset_dir=folder) as other,
     ):
         fill(client, topic, 20)
         with (
@@ -150,12 +152,12 @@ def test_every_broadcasting_member_gets_all_and_every_reset(broker: EmbeddedBrok
         with client.push_consumer(group, topic, again, **options) as consumer:
             states = consumer.diagnose()["queues"]
         assert again.bodies == []  # the file knows
-        assert len(states) == 4
+        assert len(states) == len(report.offsets)
 
 
-def test_offsets_outlive_the_consumer(broker: EmbeddedBroker, impl: str) -> None:
+def test_offsets_outlive_the_consumer(generation: Generation, impl: str) -> None:
     topic, group, seen = unique("progress"), unique("g"), Seen(50)
-    with Client(broker.name_server, impl=impl) as client:
+    with Client(generation.name_server, impl=impl) as client:
         fill(client, topic, 50)
         with client.push_consumer(group, topic, seen, start="first"):
             seen.wait()
@@ -176,7 +178,7 @@ def test_a_group_has_one_consumer_a_client(broker: EmbeddedBroker, impl: str) ->
         again.close()
 
 
-def test_closing_waits_for_the_handler(broker: EmbeddedBroker, impl: str) -> None:
+def test_closing_waits_for_the_handler(generation: Generation, impl: str) -> None:
     topic, group, ended = unique("slow"), unique("g"), []
     began = Event()
 
@@ -185,7 +187,7 @@ def test_closing_waits_for_the_handler(broker: EmbeddedBroker, impl: str) -> Non
         sleep(0.2)
         ended.append(len(messages))
 
-    with Client(broker.name_server, impl=impl) as client:
+    with Client(generation.name_server, impl=impl) as client:
         fill(client, topic, 1)
         with client.push_consumer(group, topic, slow, start="first"):
             began.wait(WITHIN)
