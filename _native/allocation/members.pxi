@@ -39,12 +39,16 @@ cdef class Members:
         if size != PySequence_Fast_GET_SIZE(ids):
             return False
         cdef PyObject **items = PySequence_Fast_ITEMS(ids)
-        cdef PyObject *known
+        cdef PyObject **known = PySequence_Fast_ITEMS(self.ids)
+        # a loop over objects counts references: 5 ns each from CPython 3.12 on, where that cannot be optimized away
+        if memcmp(items, known, size * sizeof(PyObject *)) == 0:
+            return True
         for place in range(size):
-            known = <PyObject *> PyList_GET_ITEM(self.ids, place)
-            if items[place] == known:
+            if items[place] == known[place]:
                 continue
-            if not PyUnicode_CheckExact(<object> items[place]) or not same_text(<object> items[place], <object> known):
+            if not PyUnicode_CheckExact(<object> items[place]) or not same_text(
+                <object> items[place], <object> known[place]
+            ):
                 return False
         return True
 
