@@ -28,6 +28,7 @@ from mqclient.pulsar.client import ClientEngine
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.subscribing import Topics
 
 __all__ = ["Client", "Consumer", "Producer", "Reader"]
 
@@ -74,9 +75,10 @@ class Client:
         return Opening(self._open_producer(topic, options, timeout))
 
     def consumer(
-        self, topic: str | Sequence[str], subscription: str, *, timeout: float | None = None, **options: Any
+        self, topic: Topics, subscription: str, *, timeout: float | None = None, **options: Any
     ) -> Opening[Consumer]:
-        """A consumer of one subscription to a topic, partitioned or not, or to several.
+        """A consumer of one subscription to a topic, partitioned or not, to several, or to all that match a
+        `re.compile("tenant/namespace/orders-.*")`.
 
         Options: see `mqclient.pulsar.consumer_options.ConsumerOptions`.
         """
@@ -133,7 +135,7 @@ class Client:
         return Producer(self._driver, await self._driver.wait(slot))
 
     async def _open_consumer(
-        self, topic: str | Sequence[str], subscription: str, options: Mapping[str, Any], timeout: float | None
+        self, topic: Topics, subscription: str, options: Mapping[str, Any], timeout: float | None
     ) -> Consumer:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():

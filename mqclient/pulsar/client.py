@@ -159,9 +159,13 @@ class ClientEngine:
         """How many partitions the topic has; 0: it is not partitioned."""
         if topic.partition >= 0:
             return 0
-        connection = yield run_steps(self.connection_steps(self._service_address(), None, deadline))
+        connection = yield run_steps(self.service_steps(deadline))
         reply = yield connection.request(requests.partitions(str(topic)), deadline)
         return int(reply.partitions)
+
+    def service_steps(self, deadline: float) -> Steps[Connection]:
+        """A connection for questions that any broker answers."""
+        return self.connection_steps(self._service_address(), None, deadline)
 
     def on_connection_lost(self, connection: Connection) -> None:
         for key, pooled in list(self._pool.items()):

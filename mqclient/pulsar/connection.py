@@ -45,6 +45,14 @@ class ConsumerHandler(Handler, Protocol):
     def on_end_of_topic(self) -> None: ...
 
 
+class Watcher(Protocol):
+    """Somebody who is told when topics come or go."""
+
+    def on_topics_changed(self) -> None: ...
+
+    def on_watcher_lost(self) -> None: ...
+
+
 class Connection:
     """One TCP connection; made, used and thrown away: the pool makes another.
 
@@ -68,6 +76,7 @@ class Connection:
         "ready",
         "server",
         "strays",
+        "watchers",
     )
 
     def __init__(self, client: ClientEngine, address: Address, proxy_to: str | None = None) -> None:
@@ -79,6 +88,7 @@ class Connection:
         self._auth_rounds = 0
         self.producers: dict[int, ProducerHandler] = {}
         self.consumers: dict[int, ConsumerHandler] = {}
+        self.watchers: dict[int, Watcher] = {}
         self.ready = False
         self.error: MQError | None = None
         self.features: dict[str, bool] = {}
@@ -239,11 +249,15 @@ class Connection:
             slot.fail(error)
         handlers: list[Handler] = [*self.producers.values(), *self.consumers.values()]
         self.producers.clear()
+        watchers = list(self.watchers.values())
         self.consumers.clear()
+        self.watchers.clear()
         # In flight before handlers: an attempt to open that was under way fails by its request and then finds itself.
         self.link.inflight.fail_all(LinkError(str(error)).about(remote=str(self.link.address)))
         for handler in handlers:
             handler.on_lost(self, error)
+        for watcher in watchers:
+            watcher.on_watcher_lost()
 
     # ---- cold commands
 
@@ -261,6 +275,8 @@ class Connection:
                 self._abort(error)
             elif error is not None:
                 self.link.inflight.fail(reply.request_id, error)
+            elif requests.is_waiting(reply):
+                self.link.inflight.hold(reply.request_id)
             else:
                 self.link.inflight.complete(reply.request_id, reply)
         elif kind == requests.CONNECTED:
@@ -272,6 +288,10 @@ class Connection:
             producer = self.producers.get(reply.producer_id)
             if producer is not None:
                 producer.on_send_error(reply.sequence_id, requests.remote_error(reply, str(self.link.address)))
+        elif kind == requests.TOPIC_UPDATE:
+            watcher = self.watchers.get(requests.parse("CommandWatchTopicUpdate", body).watcher_id)
+            if watcher is not None:
+                watcher.on_topics_changed()
         elif kind in requests.TO_PRODUCER:
             self._to_producer(requests.parse(requests.TO_PRODUCER[kind], body))
         elif kind in requests.TO_CONSUMER:

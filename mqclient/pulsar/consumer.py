@@ -48,6 +48,8 @@ class Home(Protocol):
     """The consumer of many topics that this one is a child of: they share its mailbox."""
 
     mailbox: Mailbox
+    makes_topics: bool
+    """Whether a topic that is not there (any more) is made by subscribing to it."""
 
     def on_child_failed(self, child: ConsumerEngine, error: MQError) -> None: ...
 
@@ -457,4 +459,5 @@ class ConsumerEngine:
             from_earliest=options.start == "earliest",
             metadata=options.properties,
             read_compacted=options.read_compacted,
+            create_topic=self._home is None or self._home.makes_topics,
         )

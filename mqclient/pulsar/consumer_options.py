@@ -18,7 +18,9 @@ class ConsumerOptions:
 
     `receiver_queue`: messages asked for in advance, of each topic or partition; of all of them together at most
     `total_receiver_queue`. Every `partition_refresh` seconds partitioned topics are asked whether they have grown (0:
-    never). Acknowledgements are told every `ack_grouping` seconds or `ack_group_size` ids.
+    never). A pattern finds topics of `pattern_mode` "persistent", "non_persistent" or "all", and looks for new ones
+    every `pattern_period` seconds, or as soon as the broker tells of one. Acknowledgements are told every
+    `ack_grouping` seconds or `ack_group_size` ids.
     """
 
     type: str = "exclusive"
@@ -33,6 +35,8 @@ class ConsumerOptions:
     read_compacted: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_refresh: float = 60.0
+    pattern_mode: str = "persistent"
+    pattern_period: float = 60.0
     ack_grouping: float = 0.1
     ack_group_size: int = 1000
     batch_index_ack: bool = True
@@ -42,6 +46,8 @@ class ConsumerOptions:
         if self.type not in SUB_TYPES:
             raise ConfigError(f"type={self.type!r}: the types are {', '.join(SUB_TYPES)}")
         self._check_numbers()
+        if self.pattern_mode not in ("persistent", "non_persistent", "all"):
+            raise ConfigError(f"pattern_mode={self.pattern_mode!r}: the modes are persistent, non_persistent and all")
         if isinstance(self.start, str) and self.start not in ("latest", "earliest"):
             raise ConfigError(f"start={self.start!r}: a subscription starts at 'latest' or 'earliest'")
         if self.durable and not isinstance(self.start, str):
@@ -56,6 +62,8 @@ class ConsumerOptions:
             raise ConfigError("total_receiver_queue and ack_group_size are at least 1")
         if self.priority < 0 or self.partition_refresh < 0:
             raise ConfigError("priority (0 comes first) and partition_refresh are not negative")
+        if self.pattern_period <= 0:
+            raise ConfigError("pattern_period is above 0, in seconds")
 
     @property
     def in_order(self) -> bool:

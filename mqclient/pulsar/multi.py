@@ -76,6 +76,8 @@ class MultiConsumer:
     windows stay within `total_receiver_queue`.
     """
 
+    makes_topics = True
+
     def __init__(
         self, client: ClientEngine, topics: Sequence[TopicName], subscription: str, options: ConsumerOptions
     ) -> None:
@@ -273,7 +275,7 @@ class MultiConsumer:
         for base, parts in new.items():
             self._bases[base] = 0 if parts is None else parts.stop
         self.children.update((str(child.topic), child) for child in added)
-        self._share_out(share)
+        self._share_out(self._share(len(self.children)))  # others may have been added meanwhile
         if not self._paused:
             for child in added:
                 child.resume()

@@ -98,6 +98,15 @@ class TopicName(NamedTuple):
         return self._replace(local=f"{self.local}-partition-{index}")
 
 
+def without_partition(topic: TopicName) -> TopicName:
+    """The topic that a partition is a part of; others are themselves.
+
+    >>> str(without_partition(TopicName.parse("orders-partition-3")))
+    'persistent://public/default/orders'
+    """
+    return topic._replace(local=_PARTITION.sub("", topic.local))
+
+
 def position(to: Any, topics: Sequence[str] = ()) -> Any:
     """Where to seek: a time in any form becomes ms since the epoch, a message id stays. By topic: of a mapping, or of a
     function that is asked for each topic, the positions that are not None.

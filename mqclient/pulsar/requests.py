@@ -18,6 +18,7 @@ SEND_ERROR: Final = 8
 CLOSE_CONSUMER: Final = 16
 ACTIVE_CONSUMER_CHANGE: Final = 31
 AUTH_CHALLENGE: Final = 36
+TOPIC_UPDATE: Final = 66
 
 REPLIES: Final[Mapping[int, str]] = {
     13: "CommandSuccess",
@@ -31,6 +32,7 @@ REPLIES: Final[Mapping[int, str]] = {
     35: "CommandGetSchemaResponse",
     38: "CommandAckResponse",
     40: "CommandGetOrCreateSchemaResponse",
+    65: "CommandWatchTopicListSuccess",
 }
 """What answers a request, by its request id; an error in it, of whatever field, fails the request."""
 
@@ -78,7 +80,11 @@ def connect(method: str, data: bytes | None, proxy_to: str | None) -> Command:
         auth_data=data,
         protocol_version=PROTOCOL_VERSION,
         proxy_to_broker_url=proxy_to,
-        feature_flags={"supports_auth_refresh": True, "supports_broker_entry_metadata": True},
+        feature_flags={
+            "supports_auth_refresh": True,
+            "supports_broker_entry_metadata": True,
+            "supports_topic_watchers": True,
+        },
     )
 
 
@@ -99,6 +105,19 @@ def partitions(topic: str) -> Command:
     return Command(21, "CommandPartitionedTopicMetadata", topic=topic)
 
 
+def topics(namespace: str, mode: int, known: str | None) -> Command:
+    """All of a namespace, unless their hash is the one that is known."""
+    return Command(32, "CommandGetTopicsOfNamespace", namespace=namespace, mode=mode, topics_hash=known)
+
+
+def watch_topics(watcher_id: int, namespace: str, pattern: str) -> Command:
+    return Command(64, "CommandWatchTopicList", watcher_id=watcher_id, namespace=namespace, topics_pattern=pattern)
+
+
+def unwatch_topics(watcher_id: int) -> Command:
+    return Command(67, "CommandWatchTopicListClose", watcher_id=watcher_id)
+
+
 def lookup(topic: str, authoritative: bool) -> Command:
     return Command(23, "CommandLookupTopic", topic=topic, authoritative=authoritative)
 
@@ -111,18 +130,41 @@ def producer(
     user_provided: bool,
     epoch: int,
     metadata: Mapping[str, str],
+    access: int = 0,
+    topic_epoch: int | None = None,
+    initial_subscription: str | None = None,
+    schema: Any = None,
+    encrypted: bool = False,
 ) -> Command:
+    """`topic_epoch`: what the broker answered before; `schema`: a `schema.SchemaInfo`."""
     return Command(
         5,
         "CommandProducer",
         topic=topic,
         producer_id=producer_id,
         producer_name=name,
+        encrypted=encrypted or None,
         user_provided_producer_name=user_provided,
         epoch=epoch,
         metadata=_key_values(metadata),
-        producer_access_mode=0,
+        schema=schema_fields(schema),
+        producer_access_mode=access,
+        topic_epoch=topic_epoch,
+        initial_subscription_name=initial_subscription,
     )
+
+
+def schema_fields(schema: Any) -> dict[str, Any] | None:
+    """Of a SchemaInfo as the wire has it; None for bytes, which is never sent."""
+    if schema is None or schema.type is None:
+        return None
+    pairs = _key_values(schema.properties)
+    return {"name": schema.name, "schema_data": schema.data, "type": schema.type, "properties": pairs}
+
+
+def get_schema(topic: str, version: bytes | None) -> Command:
+    """Without a version the latest."""
+    return Command(34, "CommandGetSchema", topic=topic, schema_version=version)
 
 
 def close_producer(producer_id: int) -> Command:
@@ -142,6 +184,7 @@ def subscribe(
     from_earliest: bool,
     metadata: Mapping[str, str],
     read_compacted: bool,
+    create_topic: bool = True,
 ) -> Command:
     return Command(
         4,
@@ -156,6 +199,7 @@ def subscribe(
         start_message_id=None if start is None else _position(start),
         metadata=_key_values(metadata),
         read_compacted=read_compacted or None,
+        force_topic_creation=None if create_topic else False,
         initialPosition=InitialPosition.Earliest if from_earliest else InitialPosition.Latest,
     )
 
@@ -207,6 +251,11 @@ def remaining(first: int, size: int) -> list[int]:
     bits = (1 << size) - (1 << first)
     words = [(bits >> shift) & (2**64 - 1) for shift in range(0, size, 64)]
     return [word - 2**64 if word >> 63 else word for word in words]
+
+
+def is_waiting(reply: Any) -> bool:
+    """PRODUCER_SUCCESS of one that stands in line for exclusive access: the same reply comes again when it has it."""
+    return reply.DESCRIPTOR.name == "CommandProducerSuccess" and not reply.producer_ready
 
 
 def parse(name: str, body: bytes) -> Any:

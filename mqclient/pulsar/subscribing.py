@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -16,11 +17,12 @@ from mqclient.pulsar.multi import MultiConsumer
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import checked
 from mqclient.pulsar.patience import partitions_steps
+from mqclient.pulsar.pattern import PatternConsumer
 
 Engine: TypeAlias = ConsumerEngine | MultiConsumer
 """What a consumer or reader face talks to."""
 
-Topics: TypeAlias = str | Sequence[str]
+Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
 """What a consumer is made for."""
 
 
@@ -35,6 +37,8 @@ def open_reader(
     client: ClientEngine, topics: Topics, start: Any, options: Mapping[str, Any], deadline: float | None
 ) -> Slot[Engine]:
     """A consumer of a subscription that nothing durable is kept of."""
+    if isinstance(topics, re.Pattern):
+        raise ConfigError("a reader reads topics that are named; a pattern needs a consumer")
     given = {"start": start, **options, "durable": False, "type": "exclusive"}
     return open_consumer(client, topics, f"reader-{secrets.token_hex(5)}", given, deadline)
 
@@ -44,24 +48,33 @@ def _open_steps(
 ) -> Steps[Engine]:
     if client.closed:
         raise ClosedError("the client is closed")
-    names = _names(topics)
-    engine: Engine
-    if len(names) > 1 or (yield run_steps(partitions_steps(client, names[0], limit))):
-        engine = MultiConsumer(client, names, subscription, options)
-        opened = run_steps(engine.open_steps(limit))
-    else:
-        engine = ConsumerEngine(client, names[0], subscription, options)
-        opened = engine.open(limit)
+    engine = yield run_steps(_make_steps(client, topics, subscription, options, limit))
+    opened = engine.open(limit) if isinstance(engine, ConsumerEngine) else run_steps(engine.open_steps(limit))
     try:
         yield opened
     except MQError as error:
         engine.abandon(error)
         raise
-    return engine
+    opened_engine: Engine = engine
+    return opened_engine
 
 
-def _names(topics: Topics) -> list[TopicName]:
-    names = [TopicName.parse(topic) for topic in ([topics] if isinstance(topics, str) else topics)]
+def _make_steps(
+    client: ClientEngine, topics: Topics, subscription: str, options: ConsumerOptions, limit: float
+) -> Steps[Engine]:
+    if isinstance(topics, re.Pattern):
+        return PatternConsumer(client, topics, subscription, options)
+    names = _names(topics)
+    if len(names) > 1 or (yield run_steps(partitions_steps(client, names[0], limit))):
+        return MultiConsumer(client, names, subscription, options)
+    return ConsumerEngine(client, names[0], subscription, options)
+
+
+def _names(topics: str | Sequence[str]) -> list[TopicName]:
+    given = [topics] if isinstance(topics, str) else list(topics)
+    if any(isinstance(topic, re.Pattern) for topic in given):
+        raise ConfigError("a pattern stands alone: either name the topics or give one pattern that matches them")
+    names = [TopicName.parse(topic) for topic in given]
     if not names:
         raise ConfigError("a consumer has at least one topic")
     return list(dict.fromkeys(names))

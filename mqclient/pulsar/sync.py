@@ -28,6 +28,7 @@ from mqclient.pulsar.sync_producer import Producer
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.subscribing import Topics
 
 __all__ = ["Client", "Consumer", "Producer", "Reader"]
 
@@ -72,10 +73,9 @@ class Client:
         """A producer of one topic; options: see `mqclient.pulsar.options.ProducerOptions`."""
         return self._open_producer(topic, options, timeout)
 
-    def consumer(
-        self, topic: str | Sequence[str], subscription: str, *, timeout: float | None = None, **options: Any
-    ) -> Consumer:
-        """A consumer of one subscription to a topic, partitioned or not, or to several.
+    def consumer(self, topic: Topics, subscription: str, *, timeout: float | None = None, **options: Any) -> Consumer:
+        """A consumer of one subscription to a topic, partitioned or not, to several, or to all that match a
+        `re.compile("tenant/namespace/orders-.*")`.
 
         Options: see `mqclient.pulsar.consumer_options.ConsumerOptions`.
         """
@@ -132,7 +132,7 @@ class Client:
         return Producer(self._driver, self._driver.wait(slot))
 
     def _open_consumer(
-        self, topic: str | Sequence[str], subscription: str, options: Mapping[str, Any], timeout: float | None
+        self, topic: Topics, subscription: str, options: Mapping[str, Any], timeout: float | None
     ) -> Consumer:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():

@@ -18,6 +18,11 @@ class PulsarCluster:
         self._real = real
         self._partitioned: set[str] = set()
 
+    @property
+    def watches(self) -> bool:
+        """Whether it tells when topics come and go."""
+        return self._real is not None
+
     def unload(self, topic: str) -> None:
         """Everybody on the topic is told to come again."""
         self.rest("PUT", f"persistent/public/default/{topic}/unload")

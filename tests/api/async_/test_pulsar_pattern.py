@@ -1,0 +1,62 @@
+"""Pattern subscriptions on the embedded and the real broker."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mqclient.errors import ConfigError, DeadlineError
+from mqclient.pulsar import aio
+from tests.support.pulsar_cluster import PulsarCluster
+
+
+async def send(client: aio.Client, topic: str, body: bytes) -> None:
+    async with client.producer(topic) as producer:
+        await producer.send(body)
+
+
+async def test_topics_that_match_now_and_later(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pulsar.partition(f"{topic}-parts", 2)
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        await send(client, f"{topic}-1", b"1")
+        await send(client, f"not-{topic}", b"not ours")
+        async with client.consumer(
+            re.compile(f"public/default/{topic}-.*"), "billing", start="earliest", pattern_period=1
+        ) as consumer:
+            assert len(consumer.topics) == 3
+            message = await consumer.receive(10)
+            assert (message.body, message.topic) == (b"1", f"persistent://public/default/{topic}-1")
+            await consumer.ack(message)
+            await send(client, f"{topic}-parts-partition-1", b"part")
+            assert (await consumer.receive(10)).body == b"part"
+            await send(client, f"{topic}-late", b"late")
+            assert (await consumer.receive(20)).body == b"late"
+            with pytest.raises(DeadlineError):
+                await consumer.receive(0.1)
+
+
+async def test_a_topic_seen_by_the_brokers_word(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    """Within the period at the latest; far sooner where the broker has watchers."""
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        period = 60 if pulsar.watches else 1
+        async with client.consumer(re.compile(f"{topic}-.*"), "billing", pattern_period=period) as consumer:
+            assert consumer.topics == []
+            await send(client, f"{topic}-new", b"new")
+            assert (await consumer.receive(20)).body == b"new"
+
+
+async def test_modes(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        await send(client, f"{topic}-kept", b"x")
+        for mode, expected in (("persistent", 1), ("non_persistent", 0), ("all", 1)):
+            async with client.consumer(re.compile(f"{topic}-.*"), mode, pattern_mode=mode) as consumer:
+                assert len(consumer.topics) == expected, mode
+
+
+async def test_what_the_java_client_refuses(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        with pytest.raises(ConfigError, match="stands alone"):
+            await client.consumer([topic, re.compile(topic)], "billing")  # type: ignore[list-item]
+        with pytest.raises(ConfigError, match="only the last part"):
+            await client.consumer(re.compile("public/.*/orders"), "billing")
