@@ -17,6 +17,9 @@ class Rule(NamedTuple):
 
 RULES: Final[Mapping[str, Rule]] = {
     "deduplicationEnabled": Rule("brokerDeduplicationEnabled", False),
+    "schemaCompatibilityStrategy": Rule("schemaCompatibilityStrategy", "FULL"),
+    "schemaValidationEnforced": Rule("isSchemaValidationEnforced", False),
+    "isAllowAutoUpdateSchema": Rule("isAllowAutoUpdateSchemaEnabled", True),
     "autoTopicCreation": Rule("", None),
     "autoSubscriptionCreation": Rule("", None),
     "maxConsumers": Rule("maxConsumersPerTopic", 0),
@@ -80,7 +83,7 @@ class Policies:
             self.of_topic.get(str(whole(topic)), {}),
             self.of_namespace.get(f"{topic.tenant}/{topic.namespace}", {}),
         ):
-            if policy in decided:
+            if decided.get(policy, "UNDEFINED") != "UNDEFINED":
                 return decided[policy]
         rule = RULES[policy]
         return self.setting(rule.setting, rule.default)

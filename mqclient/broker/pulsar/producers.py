@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 class Producer:
     """A producer, or its place while it is being made or waits to be alone (`topic` is None)."""
 
-    __slots__ = ("epoch", "mode", "name", "request_id", "session", "topic", "topic_epoch", "waits_for")
+    __slots__ = (
+        "epoch",
+        "mode",
+        "name",
+        "request_id",
+        "schema_version",
+        "session",
+        "topic",
+        "topic_epoch",
+        "waits_for",
+    )
 
     def __init__(self, session: Session, request: Any) -> None:
         self.session = session
@@ -33,6 +43,7 @@ class Producer:
         self.mode: int = request.producer_access_mode
         self.topic_epoch: int | None = request.topic_epoch if request.HasField("topic_epoch") else None
         self.name = ""
+        self.schema_version = b""
         self.topic: Topic | None = None
         self.waits_for: Topic | None = None
 
@@ -95,6 +106,7 @@ def _open(session: Session, request: Any, place: Producer) -> Producer | None:
     """None: done, or it waits. Else the producer who has its name."""
     topic = _check(session, request)
     access = topic.access
+    place.schema_version = session.topics.schemas.check_producer(topic, request)
     place.name = request.producer_name or session.topics.producer_name()
     if place.mode == ProducerAccessMode.ExclusiveWithFencing:
         access.check_epoch(place)
@@ -135,9 +147,8 @@ def _forget(producer: Producer) -> None:
 
 def _check(session: Session, request: Any) -> Topic:
     session.topics.check(request.topic)
-    for what, asked in (("schemas", request.HasField("schema")), ("transactions", request.txn_enabled)):
-        if asked:
-            raise Refused(ServerError.NotAllowedError, f"{what} are not supported by mqclient's embedded broker")
+    if request.txn_enabled:
+        raise Refused(ServerError.NotAllowedError, "transactions are not supported by mqclient's embedded broker")
     topic = session.topics.admit(request.topic)
     if topic.terminated:
         raise Refused(ServerError.TopicTerminatedError, "Topic was already terminated")
@@ -164,7 +175,7 @@ def _welcome(producer: Producer, *, again: bool = False) -> None:
         request_id=producer.request_id,
         producer_name=producer.name,
         last_sequence_id=last,
-        schema_version=b"",
+        schema_version=producer.schema_version,
         topic_epoch=topic.access.epoch if topic is not None else None,
         producer_ready=topic is not None,
     )

@@ -1,6 +1,6 @@
 """Owns the administration over HTTP: which call is served by which family, and how refusals are told.
 
-What is left out gets 501 with a reason. Families: rest_topics, rest_subscriptions, rest_namespaces.
+What is left out gets 501 with a reason. Families: rest_topics, rest_subscriptions, rest_namespaces, rest_schemas.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.pulsar import rest_namespaces, rest_subscriptions, rest_topics
+from mqclient.broker.pulsar import rest_namespaces, rest_schemas, rest_subscriptions, rest_topics
 from mqclient.broker.pulsar.http import Answer, Request
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.rest_call import Call, RestError
@@ -44,6 +44,7 @@ ROUTES: dict[str, Handler] = {
     **rest_namespaces.ROUTES,
     **rest_topics.ROUTES,
     **rest_subscriptions.ROUTES,
+    **rest_schemas.ROUTES,
 }
 """`METHOD path`; a part in braces takes any text. The first that fits, and of two the one with fewer braces."""
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from mqclient.broker.pulsar import life
+from mqclient.broker.pulsar.compatibility import NAMES as STRATEGIES
 from mqclient.broker.pulsar.rest_call import Call, RestError
 from mqclient.broker.pulsar.topics import Topic
 
@@ -110,10 +111,18 @@ def told(policy: str, call: Call) -> Any:
     return call.topics.policies.of_namespace[call.namespace].get(policy)
 
 
-def decide(policy: str, kind: type, call: Call) -> Any:
+def given_value(policy: str, kind: type, call: Call) -> Any:
+    """The body, if it is what the policy takes."""
     given = call.json()
     if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
         raise RestError(400, f"{policy} is a {kind.__name__}, not {given!r}")
+    if policy == "schemaCompatibilityStrategy" and given not in STRATEGIES:
+        raise RestError(400, f"{policy} is one of {', '.join(sorted(STRATEGIES))}, not {given!r}")
+    return given
+
+
+def decide(policy: str, kind: type, call: Call) -> Any:
+    given = given_value(policy, kind, call)
     call.topics.policies.decide(call.topics.policies.of_namespace[call.namespace], policy, given)
 
 
@@ -123,6 +132,9 @@ def undecide(policy: str, call: Call) -> Any:
 
 POLICIES: dict[str, tuple[str, type]] = {
     "deduplication": ("deduplicationEnabled", bool),
+    "schemaCompatibilityStrategy": ("schemaCompatibilityStrategy", str),
+    "schemaValidationEnforced": ("schemaValidationEnforced", bool),
+    "isAllowAutoUpdateSchema": ("isAllowAutoUpdateSchema", bool),
     "autoTopicCreation": ("autoTopicCreation", dict),
     "autoSubscriptionCreation": ("autoSubscriptionCreation", dict),
     "maxConsumersPerTopic": ("maxConsumers", int),

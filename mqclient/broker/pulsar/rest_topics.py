@@ -10,10 +10,12 @@ from mqclient.broker.pulsar import life
 from mqclient.broker.pulsar.lookup import partitions as partitions_of
 from mqclient.broker.pulsar.policies import whole
 from mqclient.broker.pulsar.rest_call import Call, RestError
-from mqclient.broker.pulsar.rest_namespaces import policy_routes
+from mqclient.broker.pulsar.rest_namespaces import given_value, policy_routes
 from mqclient.broker.pulsar.stats import partitioned_stats, topic_stats
 from mqclient.pulsar.names import TopicName
 
+MOST = 10_000
+"""Partitions of one topic."""
 TOPIC = "admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 
@@ -45,11 +47,13 @@ def partitions(call: Call) -> Any:
     name = call.name
     if call.flag("checkAllowAutoCreation"):
         return {"partitions": partitions_of(call.topics, name, True)}
+    if not call.topics.is_there(name):
+        raise RestError(404, f"Topic {name} not found")
     return {"partitions": call.topics.partitions.get(str(name), 0)}
 
 
 def make_partitioned(call: Call) -> Any:
-    name, number = call.name, call.number(1)
+    name, number = call.name, _count(call)
     if name.partition >= 0:
         raise RestError(412, "Partitioned Topic Name should not contain '-partition-'")
     if call.topics.is_there(name):
@@ -57,11 +61,18 @@ def make_partitioned(call: Call) -> Any:
     call.topics.partition(name, number)
 
 
+def _count(call: Call) -> int:
+    number = call.number(0)
+    if not 0 < number <= MOST:
+        raise RestError(406, f"Number of partitions should be more than 0 and at most {MOST}")
+    return number
+
+
 def grow(call: Call) -> Any:
-    name, number = call.name, call.number(1)
+    name, number = call.name, _count(call)
     before = _partitioned(call, name)
-    if number <= before:
-        raise RestError(409, f"Number of new partitions must be greater than existing number {before}")
+    if number < before:
+        raise RestError(422, f"Desired partitions {number} can't be less than the current partitions {before}.")
     call.topics.partition(name, number)
 
 
@@ -70,6 +81,7 @@ def drop_partitioned(call: Call) -> Any:
     _partitioned(call, name)
     _drop(call)
     del call.topics.partitions[str(name)]
+    call.topics.schemas.forget(name)
     call.topics.policies.of_topic.pop(str(name), None)
 
 
@@ -95,7 +107,7 @@ def drop(call: Call) -> Any:
 
 def _drop(call: Call) -> None:
     found = call.topics.parts(call.name)
-    used = any(topic.producers or topic.subscriptions for topic in found)
+    used = any(topic.producers or any(known.consumers for known in topic.subscriptions.values()) for topic in found)
     if used and not call.flag("force"):
         raise RestError(412, f"Topic {call.name} has active producers/subscriptions")
     for topic in found:
@@ -157,9 +169,7 @@ def told(policy: str, call: Call) -> Any:
 
 
 def decide(policy: str, kind: type, call: Call) -> Any:
-    given = call.json()
-    if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
-        raise RestError(400, f"{policy} is a {kind.__name__}, not {given!r}")
+    given = given_value(policy, kind, call)
     call.topics.policies.decide(call.topics.policies.of_topic.setdefault(_policy_name(call), {}), policy, given)
 
 
@@ -176,6 +186,8 @@ def _policy_name(call: Call) -> str:
 
 POLICIES: dict[str, tuple[str, type]] = {
     "deduplicationEnabled": ("deduplicationEnabled", bool),
+    "schemaCompatibilityStrategy": ("schemaCompatibilityStrategy", str),
+    "schemaValidationEnforced": ("schemaValidationEnforced", bool),
     "maxConsumers": ("maxConsumers", int),
     "maxProducers": ("maxProducers", int),
     "maxUnackedMessagesOnConsumer": ("maxUnackedMessagesOnConsumer", int),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient import _schema
 from mqclient.broker.control import Alarm, Fault
-from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, seek, subscribe
+from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, schemas, seek, subscribe
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topics
 from mqclient.pulsar.codes import ServerError
@@ -25,7 +25,7 @@ WRITE_BUFFER = 4 << 20
 """Bytes that may wait for a client that reads slowly; while there are more, nothing is dispatched to it."""
 Handler = Callable[["Session", Any], None]
 
-FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek)
+FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek, schemas)
 HANDLERS: dict[int, Handler] = {kind: handler for family in FAMILIES for kind, handler in family.HANDLERS.items()}
 NAMES = {number: name for name, number in _schema.enum("BaseCommand.Type").items()}
 OPENING = frozenset(("SUBSCRIBE", "PRODUCER"))
@@ -78,7 +78,8 @@ class Session(asyncio.Protocol):
             if self.closed:
                 return
             self._on_event(event)
-        self.flush()
+        if not self.house.unsaved:  # else the turn's end writes once what all of them brought, and flushes then
+            self.flush()
         if self._reader.error is not None and not self.closed:
             self.close(f"bad bytes: {self._reader.error}")
 
@@ -124,7 +125,10 @@ class Session(asyncio.Protocol):
     def flush(self) -> None:
         if self._out and self._transport is not None and not self.closed:
             out, self._out = self._out, []
-            self._transport.writelines(out)
+            if self.house.save():
+                self._transport.writelines(out)
+            else:
+                self._abort()
 
     def close(self, why: str) -> None:
         """Write what was said, then end."""

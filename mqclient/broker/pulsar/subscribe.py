@@ -17,7 +17,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar.compatibility import AUTO_CONSUME
 from mqclient.broker.pulsar.refused import Refused
+from mqclient.broker.pulsar.schema import Schema
 from mqclient.broker.pulsar.subscription import Consumer, Subscription, stats
 from mqclient.broker.pulsar.topics import Topic
 from mqclient.pulsar.codes import InitialPosition, ServerError, SubType
@@ -29,6 +31,7 @@ log = logging.getLogger("mqclient.broker")
 
 EARLIEST = 2**64 - 1
 LATEST = 2**63 - 1
+NO_SCHEMA = 0
 
 
 class Place:
@@ -91,6 +94,8 @@ def _retry(session: Session, request: Any, place: Place) -> Callable[[bool], Non
 def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
     """None: done. Else the consumer whose place it wants."""
     topic = _check(session, request)
+    if request.HasField("schema") and request.schema.type not in (NO_SCHEMA, AUTO_CONSUME):
+        session.topics.schemas.check_consumer(topic, Schema.of(request.schema))
     subscription = topic.subscriptions.get(request.subscription)
     if subscription is not None and subscription.consumers:
         if subscription.kind != request.subType:
@@ -134,7 +139,6 @@ def _check(session: Session, request: Any) -> Topic:
     if request.read_compacted and request.subType in (SubType.Shared, SubType.Key_Shared):
         raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on failover or exclusive subscriptions")
     unsupported = [
-        ("schemas", request.HasField("schema")),
         ("compacted reads", request.read_compacted),
         ("sticky hash ranges", request.HasField("keySharedMeta") and request.keySharedMeta.keySharedMode == 1),
     ]

@@ -11,6 +11,7 @@ from mqclient.broker.pulsar.access import Access
 from mqclient.broker.pulsar.dedup import Dedup
 from mqclient.broker.pulsar.policies import Policies, whole
 from mqclient.broker.pulsar.refused import Refused
+from mqclient.broker.pulsar.schemas import Schemas
 from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.broker.store import Log
 from mqclient.errors import ConfigError
@@ -88,6 +89,7 @@ class Topics:
     def __init__(self, house: House) -> None:
         self.house = house
         self.policies = Policies(house.settings)
+        self.schemas = Schemas(self.policies, house.clock)
         self.partitions: dict[str, int] = {}
         """Partitioned topics: their names, and how many partitions each has."""
         self._ledgers = count(1)
@@ -108,6 +110,8 @@ class Topics:
     def forget(self, topic: Topic) -> None:
         """It is gone, and so is what it held."""
         self._topics.pop(topic.text, None)
+        if str(whole(topic.name)) not in self.partitions:
+            self.schemas.forget(whole(topic.name))
 
     def partition(self, name: TopicName, number: int) -> None:
         """Make a partitioned topic, or let one grow: new partitions have the subscriptions of the old."""

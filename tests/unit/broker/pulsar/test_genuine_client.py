@@ -20,6 +20,8 @@ from mqclient.pulsar import sync
 pulsar: Any = pytest.importorskip(
     "pulsar", reason="the official pulsar-client is not installed: pip install pulsar-client", exc_type=ImportError
 )
+pulsar_schema: Any = pytest.importorskip("pulsar.schema", reason="it comes with pulsar-client")
+Record, Integer, String = pulsar_schema.Record, pulsar_schema.Integer, pulsar_schema.String
 
 
 @pytest.fixture
@@ -295,3 +297,34 @@ def test_a_terminated_topic(broker: EmbeddedBroker, client: Any) -> None:
     rest(broker, "POST", "persistent/public/default/orders/terminate", None)
     with pytest.raises((pulsar.TopicTerminated, pulsar.AlreadyClosed)):
         producer.send(b"2")
+
+
+class Order(Record):  # type: ignore[misc]
+    number = Integer()
+    customer = String()
+
+
+class Bigger(Record):  # type: ignore[misc]
+    number = Integer()
+    customer = String()
+    note = String(default="", required_default=True)
+
+
+class Other(Record):  # type: ignore[misc]
+    number = String()
+
+
+@pytest.mark.parametrize("kind", ["JsonSchema", "AvroSchema"])
+def test_schemas(client: Any, kind: str) -> None:
+    if kind == "AvroSchema":
+        pytest.importorskip("fastavro", reason="pulsar-client writes Avro by fastavro: pip install pulsar-client[avro]")
+    made = getattr(pulsar_schema, kind)
+    consumer = client.subscribe("orders", "billing", schema=made(Bigger))
+    client.create_producer("orders", schema=made(Order)).send(Order(number=1, customer="c"))
+    client.create_producer("orders", schema=made(Bigger)).send(Bigger(number=2, customer="d", note="n"))
+    first, second = consumer.receive(3000), consumer.receive(3000)
+    assert (first.value().number, second.value().note) == (1, "n")
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.create_producer("orders", schema=made(Other))
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.subscribe("orders", "other", schema=made(Other))

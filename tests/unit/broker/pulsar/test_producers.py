@@ -66,7 +66,7 @@ def test_names(world: PulsarWorld, raw: RawClient) -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        ({"schema": {"name": "x", "schema_data": b"", "type": 1}}, ServerError.NotAllowedError),
+        ({"schema": {"name": "x", "schema_data": b"{", "type": 4}}, ServerError.IncompatibleSchema),
         ({"txn_enabled": True}, ServerError.NotAllowedError),
         ({"topic": "non-persistent://public/default/t"}, ServerError.NotAllowedError),
     ],

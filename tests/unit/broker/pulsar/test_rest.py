@@ -28,7 +28,7 @@ def test_refusals(world: PulsarWorld) -> None:
     broken = Request("PUT", ("admin", "v2", "persistent", "public", "default", "t", "partitions"), body=b"{")
     assert world.door.rest.answer(broken).status == 400
     assert world.rest("PUT", "persistent/public/default/t/partitions", "many") == 400
-    assert world.rest("PUT", "persistent/public/default/t/partitions", 0) == 400
+    assert world.rest("PUT", "persistent/public/default/t/partitions", 0) == 406
     assert world.rest("PUT", "memory/public/default/t") == 501
     answer = world.door.rest.answer(Request("HEAD", ("admin", "v2", "clusters")))
     assert answer.status == 200

@@ -23,7 +23,8 @@ def raw(world: PulsarWorld) -> RawClient:
 
 
 def test_partitions(world: PulsarWorld, raw: RawClient) -> None:
-    assert world.rest("GET", f"{T}/partitions") == {"partitions": 0}
+    assert world.rest("GET", f"{T}/partitions") == 404
+    assert world.rest("PUT", f"{T}/partitions", 0) == 406
     assert world.rest("PUT", f"{T}/partitions", 2) is None
     assert world.rest("PUT", f"{T}/partitions", 2) == 409
     assert world.rest("GET", f"{T}/partitions") == {"partitions": 2}
@@ -33,7 +34,8 @@ def test_partitions(world: PulsarWorld, raw: RawClient) -> None:
         f"persistent://public/default/t-partition-{i}" for i in "01"
     ]
     raw.subscribe(topic="t-partition-0")
-    assert world.rest("POST", f"{T}/partitions", 2) == 409
+    assert world.rest("POST", f"{T}/partitions", 1) == 422
+    assert world.rest("POST", f"{T}/partitions", 2) is None
     assert world.rest("POST", f"{T}/partitions", 3) is None
     assert raw.ask("PARTITIONED_METADATA", topic="t")[1].partitions == 3
     assert list(world.door.topics.make("t-partition-2").subscriptions) == ["s"]

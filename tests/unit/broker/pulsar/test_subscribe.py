@@ -114,7 +114,7 @@ def test_types_do_not_mix_but_change_when_all_are_gone(world: PulsarWorld, raw: 
         ({"read_compacted": True, "subType": 1}, ServerError.NotAllowedError),
         ({"read_compacted": True}, ServerError.NotAllowedError),
         ({"subType": 3, "keySharedMeta": {"keySharedMode": 1}}, ServerError.NotAllowedError),
-        ({"schema": {"name": "x", "schema_data": b"", "type": 1}}, ServerError.NotAllowedError),
+        ({"schema": {"name": "x", "schema_data": b"{", "type": 4}}, ServerError.IncompatibleSchema),
     ],
 )
 def test_refusals(raw: RawClient, fields: dict[str, Any], code: ServerError) -> None:
