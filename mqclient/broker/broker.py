@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,7 +15,10 @@ from typing import Any, Final, Protocol
 
 from mqclient import _impl
 from mqclient.broker.control import Clock, Control
+from mqclient.broker.data import Data
 from mqclient.errors import ConfigError
+
+LOG = logging.getLogger("mqclient.broker")
 
 DOORS: Final = {
     "rocketmq": "mqclient.broker.remoting.door",
@@ -33,6 +38,27 @@ class House:
     random: Random
     brokers: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
+    data: Data | None = None
+    """Where it is all kept; None: in memory only."""
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether something is in no file yet that has to be: nobody may be told of it before `save`."""
+        return self.data is not None and self.data.dirty
+
+    def save(self) -> bool:
+        """Write it; False if that failed: then nobody may be told."""
+        try:
+            if self.data is not None:
+                self.data.commit()
+        except OSError as error:
+            LOG.error(
+                "%s: could not be written, clients are cut off: %s",
+                self.data.folder if self.data is not None else "",
+                error,
+            )
+            return False
+        return True
 
 
 class Door(Protocol):
@@ -58,6 +84,9 @@ class EmbeddedBroker:
     `brokers`: how many RocketMQ brokers (`broker-a`, `broker-b` …) stand behind the one name server. `impl`: "native"
     or "pure", by default what the client uses. `seed`: everything that is left to chance. `settings`: broker options in
     the protocol's own words, such as `useServerSideResetOffset="false"` or `mqcloud_patch=True`.
+
+    `data`: a folder that keeps logs, offsets, topics and cursors: what was acknowledged is there at the next start,
+    however this process ended. With `fsync` it also outlives the machine. Without a folder all is in memory.
     """
 
     def __init__(
@@ -68,18 +97,24 @@ class EmbeddedBroker:
         brokers: int = 1,
         impl: Any = None,
         seed: int = 0,
+        data: str | os.PathLike[str] | None = None,
+        fsync: bool = False,
         **settings: Any,
     ) -> None:
         names = list(DOORS) if doors is None else list(doors)
         for name in names:
             if name not in DOORS:
                 raise ConfigError(f"door {name!r} is not known: the doors are {', '.join(DOORS)}")
+        if fsync and data is None:
+            raise ConfigError("fsync=True needs data=, the folder that is to be synced")
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: at least one is needed")
         clock = Clock()
         self.control: Control = Control(clock)
         namespace = _impl.select(impl) if isinstance(impl, str) else impl or _impl.default
         self.house = House(namespace, clock, self.control, Random(seed), brokers, settings)
+        if data is not None:
+            self.house.data = Data(os.fspath(data), namespace.digest.crc32c, fsync=fsync)
         self._host = host
         self._doors: list[Door] = [import_module(DOORS[name]).make(self.house) for name in names]
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -108,6 +143,8 @@ class EmbeddedBroker:
         """Listen; returns when every port is open."""
         if self._thread is not None:
             return self
+        if self.house.data is not None:
+            self.house.data.open()
         ready = threading.Event()
         failure: list[BaseException] = []
         self._thread = threading.Thread(
@@ -118,6 +155,7 @@ class EmbeddedBroker:
         if failure:
             self._thread.join()
             self._thread = None
+            self._close_data()
             raise failure[0]
         return self
 
@@ -131,6 +169,7 @@ class EmbeddedBroker:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         self._loop = None
+        self._close_data()
 
     def __enter__(self) -> EmbeddedBroker:
         return self.start()
@@ -140,9 +179,15 @@ class EmbeddedBroker:
     ) -> None:
         self.stop()
 
+    def _close_data(self) -> None:
+        if self.house.data is not None:
+            self.house.data.close()
+
     def _run(self, ready: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
         loop = asyncio.new_event_loop()
         self.house.clock.attach(loop)
+        if self.house.data is not None:
+            self.house.data.attach(loop)
         try:
             loop.run_until_complete(self._start_doors())
         except BaseException as error:

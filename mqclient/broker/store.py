@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
 SEGMENT = 1 << 20
+
+
+class Block(NamedTuple):
+    """Records in a row: what `Log.extend` takes, but for the records being in several views."""
+
+    times: array[int]
+    marks: array[int]
+    ends: array[int]
+    views: list[memoryview]
+    size: int
+    """Bytes of the views."""
 
 
 class Segment:
@@ -95,8 +107,8 @@ class Log:
         """How much the records that are kept take."""
         self.saved = 0
         """Where that goes on which is in no file yet, if there are files."""
-        self.unsaved: list[Log] | None = None
-        """Where a log lists itself when it gets the first record that is in no file."""
+        self.unsaved: Callable[[Log], None] | None = None
+        """Told when there is a first record that is in no file."""
 
     @property
     def next(self) -> int:
@@ -109,7 +121,7 @@ class Log:
     def append(self, record: Buffer, when: int, mark: int = 0) -> int:
         """Store one record; its number."""
         if self.unsaved is not None and self.saved == self._next:
-            self.unsaved.append(self)
+            self.unsaved(self)
         if not self._segments or self._segments[-1].room() < len(record):
             self._open(len(record))
         self._segments[-1].append(record)
@@ -126,7 +138,7 @@ class Log:
         if not ends:
             return first
         if self.unsaved is not None and self.saved == first:
-            self.unsaved.append(self)
+            self.unsaved(self)
         if not self._segments or self._segments[-1].room() < len(records):
             if len(records) >= self._capacity // 16:
                 self._segments.append(Segment(first, records, ends))
@@ -157,7 +169,8 @@ class Log:
         return self._times[number - self._kept]
 
     def mark(self, number: int) -> int:
-        return self._marks[number - self._kept]
+        """0 of a record that is gone."""
+        return self._marks[number - self._kept] if number >= self._kept else 0
 
     def read(self, start: int, count: int, limit: int) -> tuple[list[memoryview], int]:
         """Up to `count` records and `limit` bytes (one at least) as few contiguous views, and the number after."""
@@ -177,6 +190,26 @@ class Log:
             if end < len(segment.ends):
                 break
         return views, at
+
+    def block(self, start: int) -> Block:
+        """Everything from there on, for a file."""
+        ends = array("I")
+        views: list[memoryview] = []
+        size, at = 0, start
+        while at < self._next:
+            segment = self._segment(at)
+            index = at - segment.first
+            begin, shift = segment.start(index), size - segment.start(index)
+            ends.extend(array("I", map(shift.__add__, segment.ends[index:])) if shift else segment.ends[index:])
+            views.append(segment.view[begin : segment.ends[-1]])
+            size += len(views[-1])
+            at = segment.first + len(segment.ends)
+        kept = slice(start - self._kept, None)
+        return Block(self._times[kept], self._marks[kept], ends, views, size)
+
+    def begin(self, first: int) -> None:
+        """Let an empty log's numbers begin there, as those before are gone."""
+        self.first = self.saved = self._next = self._kept = first
 
     def size(self, number: int) -> int:
         segment = self._segment(number)
@@ -204,6 +237,7 @@ class Log:
         if first <= self.first:
             return
         self.first = first
+        self.saved = max(self.saved, first)
         while self._segments and self._segments[0].first + len(self._segments[0].ends) <= first:
             self.bytes -= self._segments[0].ends[-1]
             del self._segments[0], self._firsts[0]

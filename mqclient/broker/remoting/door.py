@@ -20,6 +20,7 @@ from mqclient.broker.remoting import (
     topics,
     transactions,
 )
+from mqclient.broker.remoting.data import Keeper
 from mqclient.broker.remoting.server import Handler, Peer, Server
 from mqclient.broker.remoting.state import Broker, Cluster
 
@@ -73,6 +74,7 @@ class Service:
     def begin(self) -> None:
         """What is done by the clock, asked or not."""
         self.members.start()
+        self.retries.start()
         self.transactions.start()
 
 
@@ -85,6 +87,9 @@ class RemotingDoor:
             broker.config.update(_options(house.settings))
         self.name_server = Server(house, routes.table(self.cluster), lambda peer: None)
         self.services = [Service(house, broker) for broker in self.cluster.brokers]
+        if house.data is not None:
+            for service in self.services:
+                Keeper(house.data, service.broker, service.offsets, service.retries, _options(house.settings))
 
     def addresses(self) -> dict[str, str]:
         if not self.name_server.port:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mqclient.broker.data import Watched
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
 from mqclient.broker.remoting.state import Broker, Queue
 from mqclient.rocketmq.codes import Request, Response
@@ -35,8 +36,8 @@ class Offsets:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.stored: dict[tuple[str, str, int], int] = {}
-        self.resets: dict[tuple[str, str, int], int] = {}
+        self.stored: Watched[tuple[str, str, int], int] = Watched()
+        self.resets: Watched[tuple[str, str, int], int] = Watched()
 
     def query(self, ask: Ask) -> Reply:
         key = self._key(ask)

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from mqclient.broker.data import Watched
 from mqclient.broker.remoting.locks import Locks
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, Broker, Incoming
+from mqclient.broker.remoting.state import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, Broker, Incoming, Stored
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import DLQ_PREFIX, RETRY_PREFIX
 
@@ -36,7 +37,18 @@ class Retries:
         self._broker = broker
         self._locks = locks
         self._remoting = broker.house.impl.remoting
+        self.waiting: Watched[tuple[str, int, int], int] = Watched()
+        """Messages that wait for their time: topic, queue and offset to when it comes, in ms."""
         broker.on_store = self.delay
+
+    def start(self) -> None:
+        """Take over the messages that waited in a former run."""
+        for key, due in list(self.waiting.items()):
+            topic, queue_id, offset = key
+            record = self._broker.topic(topic).queue(queue_id).log.record(offset)
+            message = self._remoting.decode_messages(record)[0]
+            home, queue = message.property("REAL_TOPIC"), int(message.property("REAL_QID"))
+            self._await(key, Incoming.again(message, home, queue, message.properties_text), due)
 
     def send_back(self, ask: Ask) -> Reply:
         name = ask.text("group")
@@ -88,9 +100,14 @@ class Retries:
         topic, queue_id, seconds = place
         properties["REAL_TOPIC"], properties["REAL_QID"] = incoming.topic, str(incoming.queue_id)
         text = self._remoting.encode_properties(properties)
-        due = replace(incoming, properties=text)
-        self._broker.house.clock.after(seconds, lambda: self._deliver(due))
-        return replace(incoming, topic=topic, queue_id=queue_id, properties=text)
+        due = self._broker.house.clock.wall_ms() + round(seconds * 1000)
+        later = replace(incoming, properties=text)
+
+        def placed(stored: Stored) -> None:
+            self.waiting[topic, queue_id, stored.offset] = due
+            self._await((topic, queue_id, stored.offset), later, due)
+
+        return replace(incoming, topic=topic, queue_id=queue_id, properties=text, placed=placed)
 
     def may_wait(self, batch: bytes) -> bool:
         """Whether a message of this batch body may have to be delivered later; it also finds that in bodies."""
@@ -125,8 +142,15 @@ class Retries:
         properties["TIMER_OUT_MS"] = str(due)
         return TIMER_TOPIC, 0, left
 
-    def _deliver(self, due: Incoming) -> None:
-        self._broker.store(due)
+    def _await(self, key: tuple[str, int, int], message: Incoming, due: int) -> None:
+        """Let it be delivered when its time comes."""
+
+        def deliver() -> None:
+            self.waiting.pop(key, None)
+            self._broker.store(message)
+
+        clock = self._broker.house.clock
+        clock.after(max(0.0, (due - clock.wall_ms()) / 1000), deliver)
 
     def _levels(self) -> list[int]:
         words = self._broker.config["messageDelayLevel"].split()

@@ -129,7 +129,8 @@ class Peer(asyncio.Protocol):
                 self._heard(frame)
             else:
                 self._server.serve(Ask(frame, self))
-        self._flush()
+        if not self._server.house.unsaved:  # else the turn's end writes once what all of them brought, and flushes then
+            self._flush()
         if self._reader.error is not None:
             LOG.warning("%s: closed after bad bytes: %s", self.address, self._reader.error)
             self.close()
@@ -199,7 +200,10 @@ class Peer(asyncio.Protocol):
     def _flush(self) -> None:
         out, self._out = self._out, []
         if out and self._transport is not None:
-            self._transport.writelines(out)
+            if self._server.house.save():
+                self._transport.writelines(out)
+            else:
+                self.cut()
 
 
 class Server:

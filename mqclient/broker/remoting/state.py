@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mqclient.broker.data import Watched
 from mqclient.broker.remoting.server import Refused
 from mqclient.broker.store import Log
 from mqclient.rocketmq.codes import Response
@@ -46,6 +47,8 @@ DEFAULT_CONFIG: Final = {
     "brokerRole": "ASYNC_MASTER",
     "defaultTopicQueueNums": "8",
     "defaultQueryMaxNum": "32",
+    "defaultMessageRequestMode": "PULL",
+    "defaultPopShareQueueNum": "-1",
     "enablePropertyFilter": "false",
     "fileReservedTime": "72",
     "longPollingEnable": "true",
@@ -54,7 +57,10 @@ DEFAULT_CONFIG: Final = {
     "maxTransferBytesOnMessageInMemory": "1048576",
     "maxTransferCountOnMessageInMemory": "1024",
     "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "popFromRetryProbability": "20",
+    "popPollingSize": "1024",
     "rejectTransactionMessage": "false",
+    "serverLoadBalancerEnable": "true",
     "timerMaxDelaySec": "259200",
     "transactionCheckInterval": "30000",
     "transactionCheckMax": "15",
@@ -85,6 +91,8 @@ class Incoming:
     born_host: tuple[str, int] = ("127.0.0.1", 0)
     attempts: int = 0
     prepared_transaction_offset: int = 0
+    placed: Callable[[Stored], None] | None = None
+    """Told where it lies, once it does."""
 
     @classmethod
     def again(cls, message: Any, topic: str, queue_id: int, properties: bytes) -> Incoming:
@@ -139,11 +147,15 @@ class Topic:
     filter_type: str = "SINGLE_TAG"
     attributes: dict[str, str] = field(default_factory=dict)
     queues: dict[int, Queue] = field(default_factory=dict)
+    on_queue: Callable[[int, Queue], None] | None = None
+    """Told of every new queue."""
 
     def queue(self, queue_id: int) -> Queue:
         queue = self.queues.get(queue_id)
         if queue is None:
             queue = self.queues[queue_id] = Queue()
+            if self.on_queue is not None:
+                self.on_queue(queue_id, queue)
         return queue
 
 
@@ -166,9 +178,9 @@ class Broker:
         self.house = house
         self.name = name
         self.host = ("127.0.0.1", 0)
-        self.topics: dict[str, Topic] = {}
-        self.groups: dict[str, Group] = {}
-        self.config = {"brokerName": name, **DEFAULT_CONFIG}
+        self.topics: Watched[str, Topic] = Watched()
+        self.groups: Watched[str, Group] = Watched()
+        self.config: Watched[str, str] = Watched({"brokerName": name, **DEFAULT_CONFIG})
         self.on_lost: list[Callable[[Peer], None]] = []
         """Families that keep something per connection."""
         self.on_store: Callable[[Incoming], Incoming] = lambda incoming: incoming
@@ -222,7 +234,10 @@ class Broker:
         self._end += len(record)
         queue.log.append(record, now, self.tag_code(incoming.properties))
         self._wake(queue)
-        return Stored(incoming.queue_id, offset, physical)
+        stored = Stored(incoming.queue_id, offset, physical)
+        if incoming.placed is not None:
+            incoming.placed(stored)
+        return stored
 
     def store_batch(self, incoming: Incoming) -> tuple[int, list[int]]:
         """Write the messages of a batch body, none of which is to be delivered later, into their queue at once; the
@@ -267,6 +282,12 @@ class Broker:
             prepared_transaction_offset=incoming.prepared_transaction_offset,
         )
         return record
+
+    def go_on_behind(self, log: Log) -> None:
+        """A log of a former run is here: the commit log goes on behind its last message."""
+        if len(log):
+            last = log.record(log.next - 1)
+            self._end = max(self._end, int.from_bytes(last[28:36], "big") + len(last))
 
     def record(self, physical: int) -> memoryview | None:
         """What is stored at this place of the commit log, if a message begins there."""

@@ -114,7 +114,8 @@ def test_no_records_are_no_block() -> None:
 
 def test_a_log_lists_itself_when_something_is_unsaved() -> None:
     log = Log()
-    log.unsaved = unsaved = list[Log]()
+    unsaved: list[Log] = []
+    log.unsaved = unsaved.append
     log.append(b"a", 1)
     extend(log, b"b", 2)
     assert unsaved == [log]
@@ -123,3 +124,22 @@ def test_a_log_lists_itself_when_something_is_unsaved() -> None:
     extend(log, b"c", 1)
     extend(log, b"c", 1)
     assert unsaved == [log]
+
+
+@pytest.mark.parametrize("start", [0, 3, 6, 7, 19, 20])
+def test_a_block_holds_all_from_there_on_for_another_log(start: int) -> None:
+    log = filled(20)
+    times, marks, ends, views, size = log.block(start)
+    assert (size, len(times), len(marks), len(ends)) == (10 * (20 - start), *[20 - start] * 3)
+    other = Log()
+    other.begin(start)
+    assert other.extend(b"".join(views), ends, marks, times) == start
+    assert joined(other, start, 20) == joined(log, start, 20)
+    assert [other.time(number) for number in range(start, 20)] == [log.time(number) for number in range(start, 20)]
+
+
+def test_marks_of_what_is_gone() -> None:
+    log = filled(20)
+    log.append(b"m" * 10, 5000, 7)
+    log.trim(20)
+    assert (log.mark(0), log.mark(20), log.saved) == (0, 7, 20)

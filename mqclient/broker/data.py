@@ -1,0 +1,407 @@
+"""Owns what a broker keeps in a folder: logs and tables, written before anybody is told, read at the next start.
+
+Whoever keeps something hands in its tables (a `Watched` dict each) and lists its logs; what changed in a turn of the
+loop is written as one frame before the turn's answers leave: all of it or nothing is there afterwards. Each file begins
+with everything that the tables hold, so that files may go in which no log has a record any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import Struct
+from typing import Any, Final, TypeVar
+
+from mqclient.broker.data_files import Buffer, File, Files
+from mqclient.broker.data_lock import Lock
+from mqclient.broker.store import Log
+from mqclient.core import json
+from mqclient.errors import ConfigError
+
+LOG = logging.getLogger("mqclient.broker")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+FILE_SIZE: Final = 64 << 20
+CHANGES: Final = 1
+RECORDS: Final = 2
+ENTRY: Final = Struct("<BxxxI")
+"""Kind and size of what follows."""
+BLOCK: Final = Struct("<IIQ")
+"""Number of the log, number of records, number of the first. Then times, marks, ends, and the records."""
+LOGS: Final = "logs"
+"""Our own table: number of a log to whose it is, its key, and the number of its oldest record."""
+
+
+class Watched(dict[K, V]):
+    """A dict that tells which keys were set or removed. `touch` tells of one whose value changed in itself.
+
+    >>> told = []
+    >>> table = Watched(a=1)
+    >>> table.tell = told.append
+    >>> table["b"] = 2
+    >>> table.pop("a"), table.pop("a", None), table.setdefault("b", 9)
+    (1, None, 2)
+    >>> told
+    ['b', 'a', 'a', 'b']
+    """
+
+    __slots__ = ("tell",)
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.tell: Callable[[K], object] = _nobody
+
+    def touch(self, key: K) -> None:
+        self.tell(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.tell(key)
+
+    def __delitem__(self, key: K) -> None:
+        super().__delitem__(key)
+        self.tell(key)
+
+    def pop(self, key: K, *default: Any) -> Any:
+        found = super().pop(key, *default)
+        self.tell(key)
+        return found
+
+    def setdefault(self, key: K, default: V) -> V:
+        found = super().setdefault(key, default)
+        self.tell(key)
+        return found
+
+    def update(self, *given: Any, **more: Any) -> None:
+        for key, value in dict(*given, **more).items():
+            self[key] = value
+
+    def clear(self) -> None:
+        for key in list(self):
+            del self[key]
+
+
+def _nobody(key: Any) -> None:
+    """Nothing is kept."""
+
+
+@dataclass(slots=True)
+class Table:
+    """One table: where it lives, its values as JSON and back."""
+
+    live: Mapping[Any, Any]
+    dump: Callable[[Any], Any]
+    load: Callable[[Any, Any], None]
+    """Called with key and JSON of each entry at the start."""
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What one owner keeps: its tables, and what to do with logs that were read."""
+
+    adopt: Callable[[Any, Log], None]
+    tables: dict[str, Table] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """A log that is kept."""
+
+    number: int
+    owner: str
+    key: Any
+    log: Log
+    first: int = 0
+
+
+class Data:
+    """A folder, open from `open` to `close`; `fsync`: what is told to have been kept outlives the machine, too."""
+
+    def __init__(self, folder: str | Path, checksum: Callable[[Buffer, int], int], *, fsync: bool = False) -> None:
+        self.folder = Path(folder)
+        self.fsync = fsync
+        self.file_size = FILE_SIZE
+        self._shelves: dict[str, Shelf] = {}
+        self._files = Files(self.folder, checksum)
+        self._lock: Lock | None = None
+        self._soon: Callable[[Callable[[], None]], object] | None = None
+        self._told: dict[tuple[str, str, Any], None] = {}
+        self._unsaved: list[Log] = []
+        self._logs: dict[int, Kept] = {}
+        self._by_log: dict[int, Kept] = {}
+        self._next = 1
+        self._ready = False
+        self._left: tuple[int, int] | None = None
+        """The last file and its size when the folder was closed: it may be opened again if nobody had it meanwhile."""
+        self._holds: dict[int, dict[int, int]] = {}
+        """File to log to the highest record of it in there."""
+
+    # ---- who keeps what
+
+    def shelf(self, owner: str, adopt: Callable[[Any, Log], None]) -> None:
+        """A place for this owner; `adopt(key, log)` gets each of its logs at the start, before its tables come."""
+        self._shelves[owner] = Shelf(adopt)
+
+    def keep(
+        self,
+        owner: str,
+        name: str,
+        live: Watched[Any, Any],
+        dump: Callable[[Any], Any] = lambda value: value,
+        load: Callable[[Any, Any], None] | None = None,
+    ) -> None:
+        """Keep a table from now on; keys are text, numbers, or tuples of them."""
+        self._shelves[owner].tables[name] = Table(live, dump, load or live.__setitem__)
+        live.tell = lambda key: self.tell(owner, name, key)
+
+    def track(self, owner: str, key: Any, log: Log) -> None:
+        """Keep a log from now on."""
+        self._track(Kept(self._next, owner, key, log, log.first))
+
+    def trimmed(self, log: Log) -> None:
+        """Its oldest records may be forgotten."""
+        kept = self._by_log.get(id(log))
+        if kept is not None:
+            self.tell("", LOGS, kept.number)
+
+    def drop(self, log: Log) -> None:
+        """Its records are wanted no longer."""
+        kept = self._by_log.pop(id(log), None)
+        if kept is not None:
+            log.unsaved = None
+            del self._logs[kept.number]
+            self._unsaved = [one for one in self._unsaved if one is not log]
+            self.tell("", LOGS, kept.number)
+
+    # ---- open and close
+
+    def open(self) -> None:
+        """Lock the folder, give back to everybody what it holds, be ready to keep more."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self.folder)
+        try:
+            if self._left is None:
+                self._give_back(self._read())
+                self._told.clear()
+            else:
+                self._files.resume(*self._left)
+            if self._files.last is None or self._files.last.number not in self._holds:
+                self._grow()
+            self._ready = True
+            self.commit()
+        except BaseException:
+            self.close()
+            raise
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on what nobody waits for is written at the end of the loop's turn, too."""
+        self._soon = loop.call_soon
+        if self.dirty:
+            loop.call_soon(self._commit_unasked)
+
+    def close(self) -> None:
+        """Write what is left; others may have the folder then. May be called twice."""
+        self._soon = None
+        if self._lock is None:
+            return
+        try:
+            if self._files.last is not None and self._ready:
+                self.commit()
+                self._left = self._files.last.number, self._files.last.size
+        finally:
+            self._ready = False
+            self._files.close()
+            self._lock.release()
+            self._lock = None
+
+    # ---- writing
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there is something that must be written before anybody is told of it."""
+        return bool(self._unsaved or self._told)
+
+    def commit(self) -> None:
+        """Write what is new as one frame. OSError: nothing was kept, nothing may be told; it may be tried again."""
+        if not (self._unsaved or self._told):
+            return
+        file = self._files.last
+        assert file is not None, "the folder is not open"
+        if file.size >= self.file_size:
+            file = self._grow()
+        changes = [[*place, self._dumped(*place)] for place in self._told]
+        saved: list[tuple[Log, int]] = []
+        parts: list[Buffer] = []
+        for log in self._unsaved:
+            parts += self._records(log, self._by_log[id(log)].number, file.number)
+            saved.append((log, log.next))
+        if changes:
+            text = json.dumps(changes)
+            parts = [ENTRY.pack(CHANGES, len(text)), text, *parts]
+        file.append(parts)
+        if self.fsync:
+            file.sync()
+        for log, following in saved:
+            log.saved = following
+        self._unsaved.clear()
+        self._told.clear()
+
+    def _commit_unasked(self) -> None:
+        try:
+            if self._lock is not None:
+                self.commit()
+        except OSError as error:
+            LOG.error("%s: not written: %s", self.folder, error)
+
+    def _records(self, log: Log, number: int, file: int) -> list[Buffer]:
+        block = log.block(log.saved)
+        size = BLOCK.size + 16 * len(block.times) + block.size
+        held = self._holds.setdefault(file, {})
+        held[number] = log.next - 1
+        columns: list[Buffer] = [column.tobytes() for column in (block.times, block.marks, block.ends)]
+        first = log.next - len(block.times)
+        return [ENTRY.pack(RECORDS, size), BLOCK.pack(number, len(block.times), first), *columns, *block.views]
+
+    def _dumped(self, owner: str, name: str, key: Any) -> Any:
+        if not owner:
+            kept = self._logs.get(key)
+            return None if kept is None else [kept.owner, kept.key, kept.log.first]
+        table = self._shelves[owner].tables[name]
+        value = table.live.get(key)
+        return None if value is None else table.dump(value)
+
+    def _grow(self) -> File:
+        """A new file, which begins with all that the tables hold; then files go that nobody needs."""
+        file = self._files.grow()
+        every = [["", LOGS, number, self._dumped("", LOGS, number)] for number in self._logs]
+        for owner, shelf in self._shelves.items():
+            for name, table in shelf.tables.items():
+                every += [[owner, name, key, table.dump(value)] for key, value in table.live.items()]
+        text = json.dumps(every)
+        file.append([ENTRY.pack(CHANGES, len(text)), text])
+        if self.fsync:
+            file.sync()
+            self._files.sync_folder()
+        self._holds[file.number] = {}
+        for number in sorted(self._holds):
+            if number == file.number or any(self._wanted(*held) for held in self._holds[number].items()):
+                break
+            self._files.remove(number)
+            del self._holds[number]
+        return file
+
+    def _wanted(self, number: int, highest: int) -> bool:
+        kept = self._logs.get(number)
+        return kept is not None and kept.log.first <= highest
+
+    # ---- being told
+
+    def tell(self, owner: str, name: str, key: Any) -> None:
+        """This entry of a table is not what it was."""
+        if not self.dirty and self._soon is not None:
+            self._soon(self._commit_unasked)
+        self._told[owner, name, key] = None
+
+    def _on_unsaved(self, log: Log) -> None:
+        if not self.dirty and self._soon is not None:
+            self._soon(self._commit_unasked)
+        self._unsaved.append(log)
+
+    def _track(self, kept: Kept) -> None:
+        self._logs[kept.number] = self._by_log[id(kept.log)] = kept
+        self._next = max(self._next, kept.number + 1)
+        kept.log.unsaved = self._on_unsaved
+        self.tell("", LOGS, kept.number)
+        if kept.log.saved < kept.log.next:
+            self._on_unsaved(kept.log)
+
+    # ---- reading
+
+    def _read(self) -> dict[tuple[str, str], dict[Any, Any]]:
+        """All frames: logs grow, tables get their last values."""
+        tables: dict[tuple[str, str], dict[Any, Any]] = {}
+        logs: dict[int, Log] = {}
+        for file, payload in self._files.read():
+            held = self._holds.setdefault(file, {})
+            for kind, content in _entries(payload):
+                if kind == CHANGES:
+                    for owner, name, key, value in json.loads(bytes(content)):
+                        _change(tables.setdefault((owner, name), {}), _tupled(key), value)
+                elif kind == RECORDS:
+                    number, log = _load(content, logs)
+                    held[number] = log.next - 1
+        known = tables.pop(("", LOGS), {})
+        for number, (owner, key, first) in known.items():
+            log = logs.get(number) or _empty(first)
+            log.trim(first)
+            log.saved = log.next
+            self._track(Kept(number, owner, _tupled(key), log, first))
+        return tables
+
+    def _give_back(self, tables: Mapping[tuple[str, str], dict[Any, Any]]) -> None:
+        strange = {owner for owner, _ in tables} | {kept.owner for kept in self._logs.values()}
+        strange -= self._shelves.keys()
+        if strange:
+            text = (
+                f"the data folder {str(self.folder)!r} also holds {', '.join(sorted(strange))}, which this broker does "
+            )
+            raise ConfigError(
+                text + "not serve: start it with the doors and the number of brokers that it was made with"
+            )
+        for kept in self._logs.values():
+            self._shelves[kept.owner].adopt(kept.key, kept.log)
+        for owner, shelf in self._shelves.items():
+            for name, table in shelf.tables.items():
+                for key, value in tables.get((owner, name), {}).items():
+                    table.load(key, value)
+
+
+def _entries(payload: memoryview) -> Iterator[tuple[int, memoryview]]:
+    at = 0
+    while at < len(payload):
+        kind, size = ENTRY.unpack_from(payload, at)
+        at += ENTRY.size
+        yield kind, payload[at : at + size]
+        at += size
+
+
+def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:
+    """One block of records into its log."""
+    number, count, first = BLOCK.unpack_from(content)
+    log = logs.get(number)
+    if log is None:
+        log = logs[number] = _empty(first)
+    if log.next != first:
+        raise ConfigError(
+            f"the data folder misses the records {log.next} to {first - 1} of log {number}: put back its files"
+        )
+    at = BLOCK.size
+    times, marks, ends = array("q"), array("i"), array("I")
+    for column, size in ((times, 8), (marks, 4), (ends, 4)):
+        column.frombytes(content[at : at + size * count])
+        at += size * count
+    log.extend(bytes(content[at:]), ends, marks, times)
+    return number, log
+
+
+def _empty(first: int) -> Log:
+    log = Log()
+    log.begin(first)
+    return log
+
+
+def _change(table: dict[Any, Any], key: Any, value: Any) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def _tupled(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key
