@@ -45,6 +45,10 @@ class Clock:
     def wall_ms(self) -> int:
         return int((time.time() + self._ahead) * 1000)
 
+    def peers_ms(self) -> int:
+        """What the clocks of others say, who know nothing of a moved one."""
+        return int(time.time() * 1000)
+
     def after(self, seconds: float, call: Callable[[], None]) -> Alarm:
         """Call on the loop when the clock has gone on by this much."""
         alarm = Alarm(self.mono() + seconds, call)

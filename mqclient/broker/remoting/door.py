@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.remoting import (
+    assignments,
     locks,
     membership,
     offsets,
+    pop,
+    pop_acks,
+    popped,
     pull,
     query,
     relay,
@@ -34,13 +38,16 @@ SWITCHES = {"server_side_reset": "useServerSideResetOffset"}
 class Service:
     """One broker: its state, the families of requests over it, and its port."""
 
-    def __init__(self, house: House, broker: Broker) -> None:
+    def __init__(self, house: House, broker: Broker, cluster: Cluster) -> None:
         self.broker = broker
         self.offsets = offsets.Offsets(broker)
         self.members = membership.Members(broker)
         self.locks = locks.Locks(broker)
         self.retries = retry.Retries(broker, self.locks)
         self.pulls = pull.Pulls(broker, self.members, self.offsets)
+        self.popped = popped.PoppedQueues(broker, self.offsets)
+        self.pops = pop.Pops(broker, self.popped)
+        self.assignments = assignments.Assignments(broker, cluster, self.members)
         self.resets = reset.Resets(broker, self.members, self.offsets)
         self.relays = relay.Relays(self.members)
         self.transactions = transactions.Transactions(broker, self.members)
@@ -51,6 +58,9 @@ class Service:
             **topics.table(self.broker),
             **send.table(self.broker, self.retries, self.transactions),
             **pull.table(self.pulls),
+            **pop.table(self.pops),
+            **pop_acks.table(pop_acks.PopAcks(self.broker, self.popped)),
+            **assignments.table(self.assignments),
             **query.table(self.broker),
             **offsets.table(self.offsets),
             **membership.table(self.members),
@@ -86,7 +96,7 @@ class RemotingDoor:
         for broker in self.cluster.brokers:
             broker.config.update(_options(house.settings))
         self.name_server = Server(house, routes.table(self.cluster), lambda peer: None)
-        self.services = [Service(house, broker) for broker in self.cluster.brokers]
+        self.services = [Service(house, broker, self.cluster) for broker in self.cluster.brokers]
         if house.data is not None:
             for service in self.services:
                 Keeper(house.data, service.broker, service.offsets, service.retries, _options(house.settings))

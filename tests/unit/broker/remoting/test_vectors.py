@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ from tests.unit.broker.remoting.conftest import Connect
 from tests.unit.broker.remoting.raw import Raw
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "rocketmq"
-NOT_YET = re.compile(r"assignment-400|pop-(200050|ack|change)")
+TOO_LATE = re.compile(r"pop-200050")
 OF_MEMBERS = re.compile(r"client-status-221|running-info-307-to-client")
 NAMES = sorted(
     path.name.removesuffix("-req.frame.bin")
     for path in VECTORS.glob("*-req.frame.bin")
-    if not NOT_YET.match(path.name) and not OF_MEMBERS.match(path.name)
+    if not TOO_LATE.match(path.name) and not OF_MEMBERS.match(path.name)
 )
 
 
@@ -37,13 +38,15 @@ def fill(raw: Raw, topic: str, queues: int, each: int, **properties: str) -> Non
             raw.send(topic, b"x", queue, **properties)
 
 
-def subscribed(raw: Raw, group: str, topic: str, version: int, **subscription: Any) -> None:
+def subscribed(
+    raw: Raw, group: str, topic: str, version: int, client_id: str = "192.0.2.2@c1", **subscription: Any
+) -> None:
     """A member whose heartbeat the recorded pull came after."""
     every = {"classFilterMode": False, "codeSet": [], "expressionType": "TAG", "subString": "*", "tagsSet": []}
     data = every | {"topic": topic, "subVersion": version} | subscription
     retry = every | {"topic": f"%RETRY%{group}", "subVersion": version}
     entry = {"groupName": group, "subscriptionDataSet": [data, retry]}
-    raw.ask(Request.HEART_BEAT, write_body({"clientID": "192.0.2.2@c1", "consumerDataSet": [entry]}))
+    raw.ask(Request.HEART_BEAT, write_body({"clientID": client_id, "consumerDataSet": [entry]}))
 
 
 def offsets(raw: Raw, group: str, topic: str, queues: int) -> None:
@@ -79,6 +82,10 @@ def prepare(name: str, fields: dict[str, str], raw: Raw) -> None:
         fill(raw, topic, 4, 2)
         subscribed(raw, group, topic, 1)
         offsets(raw, group, topic, 4)
+    elif name.startswith("assignment"):
+        subscribed(raw, "VecPopG", "VecT", 1, client_id="192.0.2.2@c4")
+    elif name.startswith("pop-"):
+        fill(raw, "VecT", 4, 9)
     elif name.startswith(("consumer", "unregister")):
         subscribed(raw, group, topic, 1)
     elif name.startswith(("route-bin", "route-json", "send")):
@@ -150,3 +157,13 @@ def test_a_question_about_a_half_message_is_put_as_the_real_broker_put_it(codec:
     (ours,), (theirs,) = codec.remoting.decode_messages(got.body), codec.remoting.decode_messages(wanted.body)
     assert (ours.topic, ours.queue_id, ours.sys_flag, ours.body) == (theirs.topic, 0, theirs.sys_flag, theirs.body)
     assert ours.properties | {"WAIT": "false"} == theirs.properties
+
+
+def test_a_recorded_pop_that_were_sent_today_is_answered_as_it_was(codec: Any, raw: Raw) -> None:
+    asked, wanted = recorded(codec, "pop-200050", "req"), recorded(codec, "pop-200050", "resp")
+    fill(raw, "VecT", 4, 3)
+    now = int(time.time() * 1000)
+    answer = raw.ask(asked.code, **asked.fields | {"bornTime": now})
+    assert (answer.code, answer.remark, sorted(answer.fields)) == (0, wanted.remark, sorted(wanted.fields))
+    assert sorted(answer.field("startOffsetInfo").split(";")) == ["0 0 0", "0 1 0", "0 2 0", "0 3 0"]
+    assert raw.ask(asked.code, **asked.fields).code == 210, "the recorded one is too late"

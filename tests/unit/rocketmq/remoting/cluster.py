@@ -36,6 +36,9 @@ class VirtualClock(Clock):
     def wall_ms(self) -> int:
         return self._world.wall_ms
 
+    def peers_ms(self) -> int:
+        return self._world.wall_ms
+
     def after(self, seconds: float, call: Callable[[], None]) -> Alarm:
         alarm = Alarm(self.mono() + seconds, call)
 
