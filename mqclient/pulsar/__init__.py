@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mqclient._native.pulsar import EARLIEST, LATEST, Message, MessageId
     from mqclient.pulsar.auth import token
+    from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.sync import Client, Consumer, Producer, Reader
 
-__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "Message", "MessageId", "Producer", "Reader", "token"]
+__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Delays", "Message", "MessageId", "Producer",
+           "Reader", "token"]  # fmt: skip
 
 _FACE = ("Client", "Consumer", "Producer", "Reader")
+_OPTIONS = ("DeadLetter", "Delays")
 _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")
 
 
@@ -31,6 +34,10 @@ def __getattr__(name: str) -> Any:
         from mqclient import _impl
 
         return getattr(_impl.default.pulsar, name)
+    if name in _OPTIONS:
+        from mqclient.pulsar import consumer_options
+
+        return getattr(consumer_options, name)
     if name == "token":
         from mqclient.pulsar import auth
 

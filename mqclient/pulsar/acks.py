@@ -13,6 +13,7 @@ from mqclient.errors import LinkError
 if TYPE_CHECKING:
     from mqclient.pulsar.consumer import ConsumerEngine
     from mqclient.pulsar.consumer_options import ConsumerOptions
+    from mqclient.pulsar.unacked import Unacked
 
 
 class Acks:
@@ -45,6 +46,31 @@ class Acks:
         self.add_many = self.set.add_many
         self.add_cumulative = self.set.add_cumulative
         self.covers = self.set.covers
+        if options.ack_timeout:
+            self.add, self.add_many, self.add_cumulative = self._add, self._add_many, self._add_cumulative
+
+    # ---- with an ack timeout: also strike it off the list of what was taken
+
+    def _add(self, message: Any) -> int:
+        self._unacked.done(message)
+        signal: int = self.set.add(message)
+        return signal
+
+    def _add_many(self, messages: Iterable[Any]) -> int:
+        return max(map(self._add, messages), default=0)
+
+    def _add_cumulative(self, message: Any) -> int:
+        self._unacked.done_until(message)
+        signal: int = self.set.add_cumulative(message)
+        return signal
+
+    @property
+    def _unacked(self) -> Unacked:
+        unacked = self._consumer.unacked
+        assert unacked is not None
+        return unacked
+
+    # ---- telling
 
     def due(self, signal: int) -> None:
         """The set asks: arm the timer, or tell now."""
@@ -64,6 +90,7 @@ class Acks:
         if position is not None:
             connection.write(self._codec.encode_ack(consumer_id, [position], cumulative=True))
         group = self.set.take()
+        self._told(group)
         for start in range(0, len(group), self._size):
             connection.write(self._codec.encode_ack(consumer_id, group[start : start + self._size]))
 
@@ -74,6 +101,7 @@ class Acks:
             return failed(LinkError("not connected: the acknowledgement was not sent"))
         self.add_many(messages)
         ids = self.set.take()
+        self._told(ids)
         if not ids:  # acknowledged before, or a part of a batch that is told when all of it is
             return completed(None)
         consumer_id, encode = self._consumer.consumer_id, self._codec.encode_ack
@@ -82,6 +110,11 @@ class Acks:
             "CommandAck",
             self._consumer.client.deadline(),
         )
+
+    def _told(self, ids: list[Any]) -> None:
+        letters = self._consumer.letters
+        if letters is not None:
+            letters.forget((place[0], place[1]) for place in ids if len(place) == 2)
 
     def refuse(self, entry: Any, why: int) -> None:
         """An entry that cannot be read: acknowledged with the reason, so that it does not come again."""

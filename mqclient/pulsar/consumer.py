@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqclient.core.compress import decompress
@@ -19,10 +19,12 @@ from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import CompressionType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.consumer_options import ConsumerOptions
+from mqclient.pulsar.dead_letter import DeadLetters
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.redelivery import Redelivery
 from mqclient.pulsar.start import Start
+from mqclient.pulsar.unacked import Unacked
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
@@ -86,6 +88,9 @@ class ConsumerEngine:
         self.permits = Permits(client.impl, options.receiver_queue, self._send_flow)
         self.acks = Acks(self, client.impl, options)
         self.redelivery = Redelivery(self, not options.in_order)
+        self.unacked = Unacked(self, options.ack_timeout) if options.ack_timeout else None
+        self.letters = None if options.letters is None else DeadLetters(self, options.letters)
+        self._watched = self.unacked is not None or self.letters is not None
         self._home = home
         self.mailbox = self._own_mailbox() if home is None else home.mailbox
         self._box: Any = self.mailbox.box
@@ -97,6 +102,8 @@ class ConsumerEngine:
         self._repeats = False
         self._beyond: list[int] = []
         """Of each batch opened and not yet told: how many messages it holds beyond the one that the mailbox counts."""
+        self._sealed = options.by_batch or self._watched
+        """Entries are opened on the side that takes."""
         self._seeking = -1
         self._left: Any = None
         """The source that the last seek left: what was taken of it says nothing about where to go on."""
@@ -142,14 +149,26 @@ class ConsumerEngine:
 
     def nack(self, messages: Iterable[Any]) -> None:
         for message in messages:
-            at = message if hasattr(message, "ledger") else message.entry
-            self.redelivery.nack(at.ledger, at.entry, self.options.nack_delay)
+            at = message if isinstance(message.entry, int) else message.entry
+            times = getattr(at, "redelivery_count", 0)
+            if self.unacked is not None:
+                self.unacked.drop((at.ledger, at.entry))
+            if self.letters is None or self.letters.bury_known([(at.ledger, at.entry)]):
+                self.redelivery.nack(at.ledger, at.entry, self.options.nack_delay_after(times))
+
+    def retry_steps(self, message: Any, delay: float, properties: Mapping[str, str]) -> Steps[None]:
+        """By way of the retry-letter topic."""
+        if self.letters is None or not self.options.retry:
+            raise ConfigError("retry_later is for consumers opened with retry=True")
+        yield run_steps(self.letters.retry_steps(message, delay, properties))
 
     def redeliver(self) -> None:
         """Everything that is not acknowledged comes again; what waits here is dropped first."""
         self.acks.flush()
         self._drop_waiting()
         self._repeats = True
+        if self.unacked is not None:
+            self.unacked.clear()
         self.redelivery.all()
 
     def resize(self, window: int) -> None:
@@ -221,6 +240,8 @@ class ConsumerEngine:
         if self.attachment.state == "closed":
             return
         connection = self.connection
+        if self.letters is not None:
+            yield run_steps(self.letters.close_steps())
         self.acks.flush()
         if connection is not None:
             connection.consumers.pop(self.consumer_id, None)
@@ -311,7 +332,9 @@ class ConsumerEngine:
         if entry.chunk_id is not None:
             log.warning("%s: part of a chunked message dropped: %d:%d", self._text, entry.ledger, entry.entry)
             self.permits.release(entry.charged, self._reasons.DISCARDED, epoch)
-        elif self.options.by_batch or (entry.compression and entry.corrupt is None):
+        elif self.letters is not None and entry.redelivery_count > self.letters.limit:
+            self._bury(entry, epoch, self.letters)
+        elif self._sealed or (entry.compression and entry.corrupt is None):
             self.mailbox.put_sealed(entry, entry.charged, source)
         else:
             batch = self._codec.decode_messages(entry)
@@ -337,12 +360,46 @@ class ConsumerEngine:
         if self.options.by_batch:
             return self._whole(entry, source, batch)
         messages = self._wanted(entry, list(batch))
-        if len(messages) != entry.charged:
+        if self._watched or len(messages) != entry.charged:
             with self.client.driver.enter():
                 self._settle(entry, source.epoch, batch, len(messages))
+                if self._watched and messages and source is self._source:
+                    self._watch(entry, messages)
         return messages
 
+    # ---- told by what keeps an eye on messages that were taken
+
+    def taken_in_part(self) -> tuple[int, int] | None:
+        """The entry of which some messages are taken and others wait; None if there is none such."""
+        last = self._source.last
+        if last is None or last.batch_index < 0 or last.batch_index >= last.entry.num_messages - 1:
+            return None
+        return (last.entry.ledger, last.entry.entry) if self._source.waiting else None
+
+    def ask_back(self, keys: Sequence[tuple[int, int]]) -> None:
+        """Entries whose time is over come again, or are buried."""
+        log.info("%s: %d entries were not acknowledged in %s s", self._text, len(keys), self.options.ack_timeout)
+        if self.letters is not None:
+            keys = self.letters.bury_known(keys)
+        for ledger, entry in keys:
+            self.redelivery.nack(ledger, entry, 0.0)
+
     # ---- inside
+
+    def _watch(self, entry: Any, messages: list[Any]) -> None:
+        if self.unacked is not None:
+            self.unacked.track(entry, messages)
+        if self.letters is not None:
+            self.letters.remember(entry, messages)
+
+    def _bury(self, entry: Any, epoch: int, letters: DeadLetters) -> None:
+        """It came too often: nobody sees it here any more."""
+        batch = self._codec.decode_messages(entry, decompress=_decompress)
+        messages = self._wanted(entry, list(batch))
+        self._settle(entry, epoch, batch, len(messages))
+        self.permits.release(len(messages), self._reasons.DISCARDED, epoch)
+        if messages:
+            letters.bury((entry.ledger, entry.entry), messages)
 
     def _check_cumulative(self) -> None:
         if not self.options.in_order:
@@ -413,6 +470,10 @@ class ConsumerEngine:
         self.mailbox.clear(old)
         if not self.options.durable and old.last is not None and old is not self._left:
             self._start.go_on_after(self._id_of(old.last))
+        if self.unacked is not None:
+            self.unacked.clear()
+        if self.letters is not None:
+            self.letters.clear()
         self._repeats = epoch > 1
         self.acks.set.forget()
         self.redelivery.clear()

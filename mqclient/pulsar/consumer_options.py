@@ -11,6 +11,42 @@ from mqclient.pulsar.options import SUB_TYPES
 
 
 @dataclass(frozen=True, slots=True)
+class Delays:
+    """How long to wait before a message comes again: longer with each time, up to a limit.
+
+    >>> [Delays(first=1.0, limit=5.0).after(times) for times in range(4)]
+    [1.0, 2.0, 4.0, 5.0]
+    """
+
+    first: float = 10.0
+    limit: float = 600.0
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.limit or self.factor < 1:
+            raise ConfigError("Delays: first is between 0 and limit, factor at least 1")
+
+    def after(self, times: int) -> float:
+        """The delay when it was redelivered so many times already."""
+        return min(self.first * self.factor ** min(times, 100), self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What is redelivered more than `max_redeliveries` times goes to `topic` ("<topic>-<subscription>-DLQ"), where
+    `initial_subscription`, if given, waits for it. `retry_topic`: "<topic>-<subscription>-RETRY"."""
+
+    max_redeliveries: int = 16
+    topic: str | None = None
+    retry_topic: str | None = None
+    initial_subscription: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_redeliveries < 1:
+            raise ConfigError("max_redeliveries is at least 1")
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerOptions:
     """`start`: "latest" or "earliest" for a new subscription; where nothing durable is kept (a reader) also a message
     id: it begins after that message, or at it if `start_inclusive`. `by_batch`: what is received are MessageBatches,
@@ -21,6 +57,10 @@ class ConsumerOptions:
     never). A pattern finds topics of `pattern_mode` "persistent", "non_persistent" or "all", and looks for new ones
     every `pattern_period` seconds, or as soon as the broker tells of one. Acknowledgements are told every
     `ack_grouping` seconds or `ack_group_size` ids.
+
+    What was refused by `nack` comes again after `nack_delay`: seconds, or `Delays` that grow. What was taken and not
+    acknowledged within `ack_timeout` seconds comes again, too (0: never). `dead_letter`: where messages go that came
+    too often. `retry`: also consume the retry-letter topic, to which `retry_later` sends.
     """
 
     type: str = "exclusive"
@@ -40,7 +80,10 @@ class ConsumerOptions:
     ack_grouping: float = 0.1
     ack_group_size: int = 1000
     batch_index_ack: bool = True
-    nack_delay: float = 60.0
+    nack_delay: float | Delays = 60.0
+    ack_timeout: float = 0.0
+    dead_letter: DeadLetter | None = None
+    retry: bool = False
 
     def __post_init__(self) -> None:
         if self.type not in SUB_TYPES:
@@ -54,16 +97,29 @@ class ConsumerOptions:
             raise ConfigError("a durable subscription starts at 'latest' or 'earliest'; then seek() to a message id")
         if self.read_compacted and not self.in_order:
             raise ConfigError(f"read_compacted needs an exclusive or failover subscription, not {self.type}")
+        if (self.dead_letter is not None or self.retry) and self.in_order:
+            raise ConfigError(f"dead_letter and retry need a shared or key_shared subscription, not {self.type}")
+        if self.by_batch and (self.ack_timeout or self.dead_letter is not None or self.retry):
+            raise ConfigError("by_batch=True goes without ack_timeout, dead_letter and retry")
 
     def _check_numbers(self) -> None:
-        if self.receiver_queue < 0 or self.ack_grouping < 0 or self.nack_delay < 0:
-            raise ConfigError("receiver_queue, ack_grouping and nack_delay are not negative")
+        if self.receiver_queue < 0 or self.ack_grouping < 0 or self.nack_delay_after(0) < 0 or self.ack_timeout < 0:
+            raise ConfigError("receiver_queue, ack_grouping, nack_delay and ack_timeout are not negative")
         if self.total_receiver_queue < 1 or self.ack_group_size < 1:
             raise ConfigError("total_receiver_queue and ack_group_size are at least 1")
         if self.priority < 0 or self.partition_refresh < 0:
             raise ConfigError("priority (0 comes first) and partition_refresh are not negative")
         if self.pattern_period <= 0:
             raise ConfigError("pattern_period is above 0, in seconds")
+
+    def nack_delay_after(self, times: int) -> float:
+        """Of a message that was redelivered so many times."""
+        return self.nack_delay.after(times) if isinstance(self.nack_delay, Delays) else self.nack_delay
+
+    @property
+    def letters(self) -> DeadLetter | None:
+        """The policy in effect: retrying without one has the default."""
+        return DeadLetter() if self.retry and self.dead_letter is None else self.dead_letter
 
     @property
     def in_order(self) -> bool:

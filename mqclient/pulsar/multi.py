@@ -150,6 +150,9 @@ class MultiConsumer:
         for child, own in self.by_child(messages):
             child.nack(own)
 
+    def retry_steps(self, message: Any, delay: float, properties: Mapping[str, str]) -> Steps[None]:
+        yield run_steps(self.child_of(message).retry_steps(message, delay, properties))
+
     def redeliver(self) -> None:
         for child in self._children():
             child.redeliver()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.slot import Slot
@@ -35,6 +36,10 @@ def ping(client: ClientEngine) -> Slot[str]:
 
 def seek(consumer: Engine, to: Any) -> Slot[None]:
     return run_steps(consumer.seek_steps(to))
+
+
+def retry(consumer: Engine, message: Any, delay: float, properties: Mapping[str, str]) -> Slot[None]:
+    return run_steps(consumer.retry_steps(message, delay, properties))
 
 
 def unsubscribe(consumer: Engine, force: bool) -> Slot[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from mqclient.core.slot import Slot
@@ -12,7 +13,8 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.consumer import ConsumerEngine
-from mqclient.pulsar.consumer_options import ConsumerOptions
+from mqclient.pulsar.consumer_options import ConsumerOptions, DeadLetter
+from mqclient.pulsar.dead_letter import dead_letter_topic, retry_topic
 from mqclient.pulsar.multi import MultiConsumer
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import checked
@@ -63,11 +65,23 @@ def _make_steps(
     client: ClientEngine, topics: Topics, subscription: str, options: ConsumerOptions, limit: float
 ) -> Steps[Engine]:
     if isinstance(topics, re.Pattern):
+        if options.retry:
+            raise ConfigError("retry=True needs topics that are named, not a pattern")
         return PatternConsumer(client, topics, subscription, options)
     names = _names(topics)
+    if options.letters is not None:
+        options = _with_names(names[0], subscription, options, options.letters)
+        if options.retry and options.dead_letter is not None:
+            names.append(TopicName.parse(str(options.dead_letter.retry_topic)))
     if len(names) > 1 or (yield run_steps(partitions_steps(client, names[0], limit))):
         return MultiConsumer(client, names, subscription, options)
     return ConsumerEngine(client, names[0], subscription, options)
+
+
+def _with_names(topic: TopicName, subscription: str, options: ConsumerOptions, policy: DeadLetter) -> ConsumerOptions:
+    """All topics of one consumer have their letters in common, those from the retry topic, too."""
+    dead, retry = dead_letter_topic(topic, subscription, policy), retry_topic(topic, subscription, policy)
+    return replace(options, dead_letter=replace(policy, topic=dead, retry_topic=retry))
 
 
 def _names(topics: str | Sequence[str]) -> list[TopicName]:

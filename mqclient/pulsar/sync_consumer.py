@@ -154,6 +154,22 @@ class Consumer(Receiving):
         with self._driver.enter():
             self._engine.nack(message if isinstance(message, list | tuple) else [message])
 
+    def retry_later(
+        self,
+        message: Message,
+        delay: float,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Have it again after `delay` seconds by way of the retry-letter topic; after too many times it is buried.
+
+        For consumers with `retry=True`. The message is acknowledged when its copy is there.
+        """
+        with self._driver.enter():
+            slot = opening.retry(self._engine, message, delay, properties or {})
+        self._driver.wait(slot, self._driver.deadline(timeout))
+
     def redeliver(self) -> None:
         """Ask at once for everything that is not acknowledged."""
         with self._driver.enter():

@@ -170,7 +170,7 @@ def test_corrupt_entries_go_back_with_all_their_permits(
     consumer = world.consumer(client, "t", "s", receiver_queue=10)
     log = world.door.topics.make("t").log
     keep = log.append
-    monkeypatch.setattr(type(log), "append", lambda _, record, when: keep(record[:-1] + b"!", when))
+    monkeypatch.setattr(type(log), "append", lambda _, record, *rest: keep(record[:-1] + b"!", *rest))
     for _ in range(20):
         send(world, producer, *[b"x"] * 5)
     monkeypatch.undo()
