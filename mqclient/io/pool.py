@@ -119,9 +119,13 @@ def _end_loop() -> None:
     loop: asyncio.AbstractEventLoop | None = getattr(_own, "loop", None)
     if loop is None:
         return
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(_end_tasks())
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
+
+
+async def _end_tasks() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

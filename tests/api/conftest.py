@@ -65,7 +65,7 @@ def rocketmq(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
             pytest.skip("needs a real broker: run `make real`")
         yield RocketMQCluster(request.getfixturevalue("real_rocketmq").name_server)
     else:
-        with EmbeddedBroker(doors=["rocketmq"], brokers=2, impl="pure") as embedded:
+        with EmbeddedBroker(doors=["rocketmq"], brokers=2, impl="pure", enablePropertyFilter=True) as embedded:
             yield RocketMQCluster(embedded.name_server, embedded)
 
 

@@ -15,6 +15,7 @@ from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.group import Member
 from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.process_queue import Limits, ProcessQueue
+from mqclient.rocketmq.remoting.subscription import Subscription
 
 Ends = int | tuple[int, int]
 """Where to begin; or where to begin, and the offset before which to end."""
@@ -77,9 +78,8 @@ class Assigned(Member):
         if self._failure is not None:
             raise self._failure
 
-    def inline(self, topic: str) -> str | None:
-        subscription = self.subscriptions.get(topic)
-        return None if subscription is None else subscription.expression
+    def inline(self, topic: str) -> Subscription | None:
+        return self.subscriptions.get(topic)
 
     def correct(self, process_queue: ProcessQueue, offset: int) -> None:
         """The broker does not have what was asked for: it was deleted, or never was."""

@@ -9,13 +9,14 @@ from typing import Any
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
-from mqclient.errors import ClosedError, ConfigError, MQError
+from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MODELS, RETRY_PREFIX, MessageQueue, check_group, check_topic
 from mqclient.rocketmq.remoting import describe, requests
 from mqclient.rocketmq.remoting.assign import Assignment
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.identity import ClashWatch
+from mqclient.rocketmq.remoting.joining import check_filter_steps, route_steps
 from mqclient.rocketmq.remoting.locks import QueueLocks
 from mqclient.rocketmq.remoting.member_options import FROM, MemberOptions, start_ms
 from mqclient.rocketmq.remoting.offset_file import OffsetFile
@@ -23,7 +24,7 @@ from mqclient.rocketmq.remoting.offsets import LocalOffsets, RemoteOffsets
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 from mqclient.rocketmq.remoting.pull import Folds, PullLoop
 from mqclient.rocketmq.remoting.rebalance import Rebalance
-from mqclient.rocketmq.remoting.subscription import Subscriptions
+from mqclient.rocketmq.remoting.subscription import Subscription, Subscriptions
 
 LOG = logging.getLogger("mqclient.remoting")
 
@@ -78,7 +79,7 @@ class Member:
     def _offsets(self) -> RemoteOffsets | LocalOffsets:
         client = self.client
         if not self.broadcasting:
-            return RemoteOffsets(client, self.group)
+            return RemoteOffsets(client, self.group, strict=self.start_ms is not None)
         return LocalOffsets(client, self.group, OffsetFile(client.options.offset_dir, client.identity.host, self.group))
 
     # ---- life
@@ -92,23 +93,14 @@ class Member:
         try:
             yield from self.offsets.load_steps()
             for topic in self.subscriptions.topics():
-                yield from self._route_steps(topic)
+                yield from route_steps(self, topic)
+                yield from check_filter_steps(self, topic)
             yield client.heartbeats.beat_all()
             yield self.rebalance.poke()
         except BaseException:
             client.consumers.pop(self.group, None)
             raise
         client.timers.after(client.options.persist_interval, self._persist)
-
-    def _route_steps(self, topic: str) -> Steps[None]:
-        try:
-            yield self.client.routes.fetch(topic)
-        except MQError as error:
-            # A topic may come to be with the first message; a name server that is not there is told to the caller.
-            if error.code is None:
-                raise
-            if not self.is_retry(topic):
-                LOG.warning("consumer:%s subscribed to %s, which is not there yet: %s", self.group, topic, error)
 
     def close_steps(self) -> Steps[None]:
         """Sequence: no more pulls, offsets told, the brokers told that we go."""
@@ -164,8 +156,8 @@ class Member:
             "unitMode": False,
         }
 
-    def inline(self, topic: str) -> str | None:
-        """The expression that pulls bring themselves; None: brokers know it by heartbeats."""
+    def inline(self, topic: str) -> Subscription | None:
+        """The subscription that pulls bring themselves; None: brokers know it by heartbeats."""
         return None
 
     def on_route(self, topic: str) -> None:
@@ -177,24 +169,10 @@ class Member:
 
     # ---- queues that come and go
 
-    def start_offset_steps(self, queue: MessageQueue) -> Steps[int]:
-        """Where to begin with a queue: what is stored, else what `start` says."""
-        stored = yield from self.offsets.read_steps(queue)
-        if stored is not None and stored >= 0:
-            return int(stored)
-        code, fields = Request.GET_MAX_OFFSET, requests.queue_fields(queue)
-        if self.options.start == "first" or (self.is_retry(queue.topic) and self.options.start == "last"):
-            code = Request.GET_MIN_OFFSET
-        elif self.start_ms is not None and not self.is_retry(queue.topic):
-            code, fields = Request.SEARCH_OFFSET_BY_TIMESTAMP, requests.search_offset(queue, self.start_ms)
-        address = self.client.broker_address(queue.broker_name)
-        frame = yield from self.client.ask_steps(address, code, fields)
-        return max(0, int(frame.field("offset", "0")))
-
     def grant(self, queue: MessageQueue, offset: int, version: int) -> None:
         """The queue is ours from this offset on, in a new epoch."""
         outstanding = self.client.impl.permits.Outstanding()
-        process_queue = ProcessQueue(queue, offset, version, outstanding, self.options.limits)
+        process_queue = ProcessQueue(queue, offset, version, outstanding, self.options.limits, self.client.cache)
         self.queues[queue] = process_queue
         self.taker.on_granted(process_queue)
         LOG.info("consumer:%s add a new queue %s, nextOffset %d", self.group, queue, offset)

@@ -24,9 +24,11 @@ QUERY_TIMEOUT: Final = 5.0
 class RemoteOffsets:
     """A clustering group's: the brokers keep them."""
 
-    def __init__(self, client: Any, group: str) -> None:
+    def __init__(self, client: Any, group: str, *, strict: bool = False) -> None:
+        """`strict`: ask brokers not to answer 0 for a young queue of which they have no offset, as they like to do."""
         self._client = client
         self._group = group
+        self._strict = strict
         self.memory: dict[MessageQueue, int] = {}
         self._dirty: set[MessageQueue] = set()
 
@@ -37,7 +39,7 @@ class RemoteOffsets:
         """What the broker has, None if it has nothing; what memory remembers of an earlier time is forgotten."""
         self.forget(queue)
         address = self._client.broker_address(queue.broker_name)
-        fields = requests.query_offset(self._group, queue)
+        fields = requests.query_offset(self._group, queue, strict=self._strict)
         try:
             frame = yield from self._client.ask_steps(
                 address, Request.QUERY_CONSUMER_OFFSET, fields, timeout=QUERY_TIMEOUT

@@ -24,6 +24,7 @@ class ProcessQueue:
     are told by `dropped` at one place."""
 
     __slots__ = (
+        "_cache",
         "_limits",
         "_room",
         "dropped",
@@ -40,7 +41,10 @@ class ProcessQueue:
         "version",
     )
 
-    def __init__(self, queue: MessageQueue, offset: int, version: int, outstanding: Any, limits: Limits) -> None:
+    def __init__(
+        self, queue: MessageQueue, offset: int, version: int, outstanding: Any, limits: Limits, cache: Any = None
+    ) -> None:
+        self._cache = cache if cache is not None and cache.limited else None
         self.queue = queue
         self.next_offset = offset
         self.started_at = offset
@@ -58,6 +62,8 @@ class ProcessQueue:
         self.last_consume_ms = 0
         self._limits = limits
         self._room: Slot[None] | None = None
+        if self._cache is not None:
+            self._cache.add(self)
 
     def put(self, batch: Any) -> None:
         """A reply's messages are here."""
@@ -67,18 +73,24 @@ class ProcessQueue:
         """These are consumed; up to where the queue is consumed now, -1 if nothing ever was here."""
         self.outstanding.done_many(offsets)
         self._make_room()
+        if self._cache is not None:
+            self._cache.freed()
         commit: int = self.outstanding.commit_offset
         return commit
 
     def full(self) -> bool:
         """Whether pulling pauses: too much is here, or the user said so."""
         limits = self._limits
-        return self.paused or bool(self.outstanding.over(limits.count, limits.bytes, limits.span))
+        if self.paused or self.outstanding.over(limits.count, limits.bytes, limits.span):
+            return True
+        return self._cache is not None and self._cache.over()
 
     def wait_for_room(self) -> Slot[None]:
         """Done when pulling may go on, or never will."""
         if self._room is None:
             self._room = Wake()
+            if self._cache is not None:
+                self._cache.waits(self)
         return self._room
 
     def pause(self) -> None:
@@ -93,6 +105,14 @@ class ProcessQueue:
         self.dropped = True
         self.outstanding.clear()
         self._make_room()
+        if self._cache is not None:
+            self._cache.remove(self)
+
+    def look_again(self) -> None:
+        """The client's cache has room."""
+        self._make_room()
+        if self._room is not None and self._cache is not None:
+            self._cache.waits(self)  # full by itself
 
     def _make_room(self) -> None:
         room = self._room

@@ -91,6 +91,7 @@ class PullLoop:
             suspend_ms=SUSPEND_MS,
             commit_offset=self._member.offsets.told_by_pull(self._queue),
             subscription=self._member.inline(self._queue.topic),
+            expression_type=self._member.subscriptions.kind(self._queue.topic),
         )
         return self._client.send(address, opaque, frame, Request.PULL_MESSAGE.name, timeout=PULL_TIMEOUT)
 
@@ -152,20 +153,24 @@ class PullLoop:
 
 
 class Folds:
-    """Warnings that come in swarms: the first at once, the others of a minute as one count with the next."""
+    """Warnings that come in swarms: the first at once, the others of its minute as one line with their count."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._seen: dict[Any, tuple[float, int]] = {}
+        self._more: dict[Any, int] = {}
 
     def warn(self, key: Any, line: str) -> None:
-        now = self._client.driver.now.mono
-        since, more = self._seen.get(key, (float("-inf"), 0))
-        if now - since < FOLD_SECONDS:
-            self._seen[key] = (since, more + 1)
+        if key in self._more:
+            self._more[key] += 1
             return
-        self._seen[key] = (now, 0)
-        LOG.warning("%s%s", line, f" ({more} more since)" if more else "")
+        self._more[key] = 0
+        LOG.warning("%s", line)
+        self._client.timers.after(FOLD_SECONDS, lambda _: self._over(key, line))
+
+    def _over(self, key: Any, line: str) -> None:
+        more = self._more.pop(key)
+        if more:
+            LOG.warning("%s (%d more within a minute)", line, more)
 
 
 def _name(queue: MessageQueue) -> str:

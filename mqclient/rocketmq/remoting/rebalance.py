@@ -14,6 +14,7 @@ from mqclient.errors import MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.assign import Assignment
+from mqclient.rocketmq.remoting.joining import start_offset_steps
 
 LOG = logging.getLogger("mqclient.remoting")
 
@@ -133,7 +134,7 @@ class Rebalance:
         beat = beats.get(self._client.routes.address(queue.broker_name) or "")
         if beat is not None:
             yield beat
-        offset: int = yield from self._member.start_offset_steps(queue)
+        offset: int = yield from start_offset_steps(self._member, queue)
         return offset
 
     def _apply_steps(self, topic: str, mine: list[MessageQueue]) -> Steps[bool]:

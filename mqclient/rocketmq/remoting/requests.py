@@ -22,9 +22,10 @@ def search_offset(queue: MessageQueue, wall_ms: int) -> dict[str, str]:
     return {**queue_fields(queue), "timestamp": str(wall_ms)}
 
 
-def query_offset(group: str, queue: MessageQueue) -> dict[str, str]:
+def query_offset(group: str, queue: MessageQueue, *, strict: bool = False) -> dict[str, str]:
     """14"""
-    return {"consumerGroup": group, **queue_fields(queue)}
+    zero = {"setZeroIfNotFound": "false"} if strict else {}
+    return {"consumerGroup": group, **queue_fields(queue), **zero}
 
 
 def update_offset(group: str, queue: MessageQueue, offset: int) -> dict[str, str]:
@@ -93,6 +94,11 @@ def lock_body(group: str, client_id: str, queues: list[MessageQueue]) -> bytes:
     )
 
 
+def check_client_body(client_id: str, group: str, subscription: dict[str, Any]) -> bytes:
+    """46"""
+    return write_body({"clientId": client_id, "group": group, "subscriptionData": subscription})
+
+
 def pull(
     remoting: Any,
     opaque: int,
@@ -104,7 +110,8 @@ def pull(
     version: int,
     suspend_ms: int,
     commit_offset: int,
-    subscription: str | None = None,
+    subscription: Any = None,
+    expression_type: str = "TAG",
 ) -> bytes:
     """11, with long poll; a commit offset above 0 is told along. With a subscription, the broker need know none."""
     inline = 0 if subscription is None else SUBSCRIPTION
@@ -118,9 +125,9 @@ def pull(
         sys_flag=SUSPEND | inline | (COMMIT if commit_offset > 0 else 0),
         commit_offset=max(0, commit_offset),
         suspend_ms=suspend_ms,
-        subscription=subscription,
+        subscription=None if subscription is None else subscription.expression,
         sub_version=max(0, version),
-        expression_type="TAG",
+        expression_type=expression_type,
         broker=queue.broker_name,
     )
     return frame

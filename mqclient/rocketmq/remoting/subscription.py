@@ -15,24 +15,41 @@ from mqclient.errors import ConfigError
 EVERYTHING: Final = "*"
 
 
-class Subscription:
-    """One topic's filter expression: tags, `a || b`, or everything."""
+class Sql(str):
+    """An expression over properties, which brokers evaluate: `Sql("region = 'eu' AND amount > 100")`."""
 
-    __slots__ = ("codes", "expression", "tags", "topic", "version")
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Sql({super().__repr__()})"
+
+
+class Subscription:
+    """One topic's filter expression: tags, `a || b`, everything, or SQL92."""
+
+    __slots__ = ("codes", "expression", "sql", "tags", "topic", "version")
 
     def __init__(self, topic: str, expression: str, version: int, java_hash: Callable[[str], int]) -> None:
         self.topic = topic
-        self.tags = parse_tags(expression)
-        self.expression = EVERYTHING if not self.tags else expression
+        self.sql = isinstance(expression, Sql)
+        self.tags = [] if self.sql else parse_tags(expression)
+        if self.sql and not expression.strip():
+            raise ConfigError("Sql(''): an expression is needed, such as Sql(\"region = 'eu'\")")
+        self.expression = str(expression) if self.tags or self.sql else EVERYTHING
         self.codes = [java_hash(tag) for tag in self.tags]
         self.version = version
+
+    @property
+    def kind(self) -> str:
+        """What brokers call this kind of expression."""
+        return "SQL92" if self.sql else "TAG"
 
     def data(self) -> dict[str, Any]:
         """As it stands in heartbeats."""
         return {
             "classFilterMode": False,
             "codeSet": self.codes,
-            "expressionType": "TAG",
+            "expressionType": self.kind,
             "subString": self.expression,
             "subVersion": self.version,
             "tagsSet": self.tags,
@@ -67,6 +84,10 @@ class Subscriptions:
 
     def get(self, topic: str) -> Subscription | None:
         return self._topics.get(topic)
+
+    def kind(self, topic: str) -> str:
+        subscription = self._topics.get(topic)
+        return "TAG" if subscription is None else subscription.kind
 
     def subscribe(self, topic: str, expression: str, wall_ms: int) -> None:
         """Add or replace; a replaced one gets a newer version, as brokers only look at that."""

@@ -63,10 +63,10 @@ async def fill(client: Client, topic: str, queues: int, each: int) -> None:
 
 
 async def test_queues_change_hands_without_two_owners(rocketmq: RocketMQCluster, impl: str) -> None:
-    topic, group, ledger = unique("ledger"), unique("g"), Ledger(120)
+    topic, group, ledger = unique("ledger"), unique("g"), Ledger(60)
     options: dict[str, Any] = {"orderly": True, "start": "first", "batch": 2, "rule": "averagely_by_circle"}
     async with Client(rocketmq.name_server, impl=impl) as one, Client(rocketmq.name_server, impl=impl) as two:
-        await fill(one, topic, 2, 60)
+        await fill(one, topic, 2, 30)
         async with one.push_consumer(group, topic, ledger.handler("one", 0.03), **options) as first:
             async with two.push_consumer(group, topic, ledger.handler("two", 0.03), **options) as second:
                 until = time.monotonic() + WITHIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from contextvars import ContextVar, copy_context
@@ -104,3 +105,35 @@ def test_after_closing_jobs_are_still_done() -> None:
     done = threading.Event()
     pool.run([(lambda _: done.set(), None)])
     assert done.wait(10)
+
+
+def test_a_coroutine_runs_on_a_loop_of_its_thread_and_both_end_together() -> None:
+    ended: list[str] = []
+    variable: ContextVar[str] = ContextVar("variable", default="none")
+    variable.set("given")
+
+    async def aside() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.append("aside")
+
+    async def work(argument: str) -> None:
+        loops.append(asyncio.get_running_loop())
+        loops.append(asyncio.ensure_future(aside()))
+        await asyncio.sleep(0)
+        ended.append(f"{argument} {variable.get()}")
+        done.release()
+
+    loops: list[object] = []
+    done = threading.Semaphore(0)
+    with no_threads_left():
+        pool = UserThreads("test", copy_context(), keep=0.05)
+        pool.run([(work, "first")])
+        assert done.acquire(timeout=10)
+    assert ended == ["first given", "aside"]
+    pool.close()
+    with no_threads_left():
+        pool.run([(work, "late")])
+        assert done.acquire(timeout=10)
+    assert ended == ["first given", "aside", "late given", "aside"]

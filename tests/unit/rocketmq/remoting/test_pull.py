@@ -153,4 +153,4 @@ def test_folded_lines_tell_how_many_there_were(cluster: VirtualCluster, caplog: 
         cluster.world.advance(61)
         with client.driver.enter():
             folds.warn("key", "again")
-    assert lines(caplog) == ["again", "again (4 more since)"]
+    assert lines(caplog) == ["again", "again (4 more within a minute)", "again"]

@@ -9,6 +9,7 @@ import pytest
 
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Response
+from mqclient.rocketmq.remoting.joining import start_offset_steps
 from mqclient.rocketmq.remoting.rebalance import Rebalance
 from mqclient.rocketmq.remoting.subscription import Subscriptions, parse_tags
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
@@ -83,7 +84,7 @@ def test_without_the_cure_it_comes_and_is_one_quiet_line(
     refusals = Refusals(cluster, monkeypatch)
     # The pull carries the newest version at once, as the Java client's does; the heartbeat comes later.
     monkeypatch.setattr(Subscriptions, "usable", lambda self, address, topic: self.versions()[topic])
-    monkeypatch.setattr(Rebalance, "_start_steps", lambda self, queue, _: self._member.start_offset_steps(queue))
+    monkeypatch.setattr(Rebalance, "_start_steps", lambda self, queue, _: start_offset_steps(self._member, queue))
     cluster.control.delay("HEART_BEAT", 2.0, times=100, skip=2)
     with caplog.at_level(logging.WARNING, "mqclient.remoting"):
         consumer = cluster.client().push("billing", "orders")
