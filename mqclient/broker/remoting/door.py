@@ -16,7 +16,9 @@ from mqclient.broker.remoting import (
     popped,
     pull,
     query,
+    recall,
     relay,
+    replies,
     reset,
     retry,
     routes,
@@ -49,14 +51,17 @@ class Service:
         self.pops = pop.Pops(broker, self.popped)
         self.assignments = assignments.Assignments(broker, cluster, self.members)
         self.resets = reset.Resets(broker, self.members, self.offsets)
-        self.relays = relay.Relays(self.members)
+        self.relays = relay.Relays(broker, self.members)
         self.transactions = transactions.Transactions(broker, self.members)
+        self.sends = send.Sends(broker, self.retries, self.transactions)
         self.server = Server(house, self._table(), self._lost)
 
     def _table(self) -> Mapping[int, Handler]:
         return {
             **topics.table(self.broker),
-            **send.table(self.broker, self.retries, self.transactions),
+            **send.table(self.sends),
+            **replies.table(replies.Replies(self.broker, self.members, self.sends)),
+            **recall.table(self.broker, self.retries),
             **pull.table(self.pulls),
             **pop.table(self.pops),
             **pop_acks.table(pop_acks.PopAcks(self.broker, self.popped)),

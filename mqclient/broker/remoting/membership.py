@@ -140,6 +140,11 @@ class Members:
         members = self.consumers[group].members.values() if group in self.consumers else ()
         return next((member for member in members if member.client_id == client_id), None)
 
+    def producer(self, client_id: str) -> Peer | None:
+        """The connection of a client that beats as a producer."""
+        members = (member for group in self.producers.values() for member in group.values())
+        return next((member.peer for member in members if member.client_id == client_id), None)
+
     def check_version(self, group_name: str, topic: str, version: int) -> dict[str, Any]:
         """The subscription of a pull that brought none: 24 if it is not known, 25 if the pull's is newer."""
         group = self.consumers.get(group_name)

@@ -3,6 +3,7 @@
 | code | request | answered |
 |---|---|---|
 | 307 | GET_CONSUMER_RUNNING_INFO | what the member answered; extra fields and body reach it as they were sent |
+| 309 | CONSUME_MESSAGE_DIRECTLY | the same, with the message that is to be consumed as the body |
 | 223 | INVOKE_BROKER_TO_GET_CONSUMER_STATUS | 221 to each member, their tables together |
 """
 
@@ -13,7 +14,8 @@ from typing import Any, Final
 
 from mqclient.broker.remoting.membership import Member, Members
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.errors import ProtocolError
+from mqclient.broker.remoting.state import Broker
+from mqclient.errors import ConfigError, ProtocolError
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.remoting.bodies import read_body, write_body
 
@@ -26,6 +28,7 @@ OLDEST: Final = 62
 def table(relays: Relays) -> Mapping[int, Handler]:
     return {
         Request.GET_CONSUMER_RUNNING_INFO: relays.running_info,
+        Request.CONSUME_MESSAGE_DIRECTLY: relays.consume,
         Request.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: relays.status,
     }
 
@@ -33,10 +36,25 @@ def table(relays: Relays) -> Mapping[int, Handler]:
 class Relays:
     """Asks members on behalf of others."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, broker: Broker, members: Members) -> None:
+        self._broker = broker
         self._members = members
 
     def running_info(self, ask: Ask) -> None:
+        self._relay(ask, ask.frame.fields, ask.body)
+
+    def consume(self, ask: Ask) -> None:
+        try:
+            place = self._broker.house.impl.remoting.parse_offset_id(ask.text("msgId"))[2]
+        except ConfigError as error:
+            raise Refused(Response.SYSTEM_ERROR, str(error)) from None
+        record = self._broker.record(place)
+        if record is None:
+            raise Refused(Response.SYSTEM_ERROR, f"can not find message by the offset, {place}")
+        more = {"brokerName": self._broker.name, "groupSysFlag": "0", "topicSysFlag": "0"}
+        self._relay(ask, {**ask.frame.fields, **more}, bytes(record))
+
+    def _relay(self, ask: Ask, fields: Mapping[str, str], body: bytes) -> None:
         group, client_id = ask.text("consumerGroup"), ask.text("clientId")
         member = self._members.member(group, client_id)
         if member is None:
@@ -52,7 +70,7 @@ class Relays:
             elif not ask.frame.is_oneway:
                 ask.peer.pass_on(ask.frame, frame)
 
-        member.peer.ask(ask.frame.code, ask.frame.fields, ask.body, RELAY_SECONDS, heard)
+        member.peer.ask(ask.frame.code, fields, body, RELAY_SECONDS, heard)
 
     def status(self, ask: Ask) -> None:
         topic, name, only = ask.text("topic"), ask.text("group"), ask.text("clientAddr", "")

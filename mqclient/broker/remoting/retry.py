@@ -109,6 +109,15 @@ class Retries:
 
         return replace(incoming, topic=topic, queue_id=queue_id, properties=text, placed=placed)
 
+    def recall(self, topic: str, unique: str) -> None:
+        """Forget a timed message that waits."""
+        log = self._broker.topic(TIMER_TOPIC).queue(0).log
+        for offset in log.search(b"UNIQ_KEY\x01" + unique.encode()):
+            if (TIMER_TOPIC, 0, offset) in self.waiting:
+                message = self._remoting.decode_messages(log.record(offset))[0]
+                if (message.property("REAL_TOPIC"), message.property("UNIQ_KEY")) == (topic, unique):
+                    del self.waiting[TIMER_TOPIC, 0, offset]
+
     def may_wait(self, batch: bytes) -> bool:
         """Whether a message of this batch body may have to be delivered later; it also finds that in bodies."""
         return b"DELAY" in batch or b"TIMER_DELIVER_MS" in batch
@@ -146,8 +155,8 @@ class Retries:
         """Let it be delivered when its time comes."""
 
         def deliver() -> None:
-            self.waiting.pop(key, None)
-            self._broker.store(message)
+            if self.waiting.pop(key, None) is not None:  # it was not recalled
+                self._broker.store(message)
 
         clock = self._broker.house.clock
         clock.after(max(0.0, (due - clock.wall_ms()) / 1000), deliver)

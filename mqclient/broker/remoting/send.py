@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from struct import pack
+from typing import TypeVar
 
+from mqclient.broker.remoting.recall import RecallHandle
 from mqclient.broker.remoting.retry import Retries
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import INHERIT, WRITE, Broker, Incoming, Stored, Topic
+from mqclient.broker.remoting.state import HELP, INHERIT, Broker, Incoming, Stored, Topic
 from mqclient.broker.remoting.topics import check_name
 from mqclient.broker.remoting.transactions import Transactions
 from mqclient.rocketmq.codes import Request, Response
@@ -40,13 +41,13 @@ SHORT = {
 }
 REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 REGION_TEXT = b"\x02" + b"\x02".join(f"{name}\x01{value}".encode() for name, value in REGION.items())
+Result = TypeVar("Result")
 LONG = {name: name for name in SHORT}
 MAX_PROPERTIES = 32767
 TIMED = re.compile(rb"(?:^|\x02)(?:TRAN_MSG|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
 
 
-def table(broker: Broker, retries: Retries, transactions: Transactions) -> Mapping[int, Handler]:
-    sends = Sends(broker, retries, transactions)
+def table(sends: Sends) -> Mapping[int, Handler]:
     return {
         Request.SEND_MESSAGE: lambda ask: sends.send(ask, LONG),
         Request.SEND_MESSAGE_V2: lambda ask: sends.send(ask, SHORT),
@@ -66,20 +67,35 @@ class Sends:
         self._keys = self._remoting.UniqueKeys(bytes((127, 0, 0, 1)), random.getrandbits(16), random.getrandbits(32))
 
     def send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
+        return self._with_region(lambda: self._send(ask, names))
+
+    def incoming(self, ask: Ask, names: Mapping[str, str]) -> Incoming:
+        """What a request wants to be stored, checked; its topic is made if need be."""
+        return self._with_region(lambda: self._incoming(ask, names))
+
+    def _with_region(self, work: Callable[[], Result]) -> Result:
         """Also a refusal names the region."""
         try:
-            return self._send(ask, names)
+            return work()
         except Refused as refused:
             refused.reply = refused.reply._replace(fields={**REGION, **refused.reply.fields})
             raise
 
     def _send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
+        incoming = self._incoming(ask, names)
+        if ask.flag(names["batch"]):
+            return self._batch(incoming)
+        if incoming.topic.startswith(RETRY_PREFIX):
+            limit = ask.number(names["maxReconsumeTimes"], -1)
+            incoming = self._retries.direct(incoming, incoming.topic[len(RETRY_PREFIX) :], limit)
+        return self._single(incoming)
+
+    def _incoming(self, ask: Ask, names: Mapping[str, str]) -> Incoming:
         topic = self._topic(ask, names)
         queue_id = ask.number(names["queueId"])
         queues = max(topic.write_queues, topic.read_queues)
         if queue_id >= queues:
-            remark = f"request queueId[{queue_id}] is illegal, topic:[{topic.name}] topicConfig.readQueueNums:"
-            remark += f"[{topic.read_queues}] producer:[/{ask.peer.address}]"
+            remark = f"request queueId[{queue_id}] is illegal, {topic.shown()} Producer: {ask.peer.address}"
             raise Refused(Response.INVALID_PARAMETER, remark)
         if queue_id < 0:
             queue_id = self._broker.house.random.randrange(topic.write_queues)
@@ -95,22 +111,15 @@ class Sends:
             attempts=ask.number(names["reconsumeTimes"], 0),
         )
         self._check(incoming)
-        if ask.flag(names["batch"]):
-            return self._batch(incoming)
-        if topic.name.startswith(RETRY_PREFIX):
-            limit = ask.number(names["maxReconsumeTimes"], -1)
-            incoming = self._retries.direct(incoming, topic.name[len(RETRY_PREFIX) :], limit)
-        return self._single(incoming)
+        return incoming
 
     def _topic(self, ask: Ask, names: Mapping[str, str]) -> Topic:
         name = ask.text(names["topic"])
         check_name(name, 255 if name.startswith((RETRY_PREFIX, DLQ_PREFIX)) else 127)
         if name in FORBIDDEN_TOPICS:
             raise Refused(Response.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
-        topic = self._broker.topics.get(name) or self._create(ask, names, name)
-        if not topic.perm & WRITE:
-            raise Refused(Response.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
-        return topic
+        # As upstream, a topic's own permission is told in routes and not checked here.
+        return self._broker.topics.get(name) or self._create(ask, names, name)
 
     def _create(self, ask: Ask, names: Mapping[str, str], name: str) -> Topic:
         """A topic made by the first message to it, after the model that the producer names."""
@@ -120,17 +129,16 @@ class Sends:
             return self._broker.make_topic(name, queues, model.perm & ~INHERIT)
         if name.startswith(RETRY_PREFIX):
             return self._broker.make_topic(name, 1)
-        return self._broker.topic(name)
+        remark = f"topic[{name}] not exist, apply first please!\n{HELP}"  # a pull's has a blank before the line's end
+        raise Refused(Response.TOPIC_NOT_EXIST, remark)
 
     def _check(self, incoming: Incoming) -> None:
         if not incoming.body:
             raise Refused(Response.SYSTEM_ERROR, "java.lang.NullPointerException: the body is missing")
         limit = self._broker.number("maxMessageSize")
-        if len(incoming.body) > limit:
-            remark = f"message illegal, message body length {len(incoming.body)} is beyond {limit}"
-            raise Refused(Response.MESSAGE_ILLEGAL, remark)
-        if len(incoming.properties) > MAX_PROPERTIES:
-            raise Refused(Response.MESSAGE_ILLEGAL, "message illegal, the properties are too long")
+        if len(incoming.body) > limit or len(incoming.properties) > MAX_PROPERTIES:
+            remark = "the message is illegal, maybe msg body or properties length not matched. msg body length limit "
+            raise Refused(Response.MESSAGE_ILLEGAL, f"{remark}{limit}B, msg properties length limit 32KB.")
 
     def _single(self, incoming: Incoming) -> Reply:
         unique = _unique_key(incoming.properties)
@@ -141,17 +149,14 @@ class Sends:
         incoming.properties = _with(incoming.properties, b"CLUSTER", cluster + REGION_TEXT)
         properties = self._remoting.decode_properties(incoming.properties) if TIMED.search(incoming.properties) else {}
         if properties.get("TRAN_MSG") == "true" and not (incoming.attempts and "DELAY" in properties):
-            return self._told(self._transactions.begin(incoming), unique)
+            return self.told(self._transactions.begin(incoming), unique)
         due = self._retries.due_at(properties)
-        reply = self._told(self._broker.store(incoming), unique)
+        stored = self._broker.store(incoming)._replace(queue_id=incoming.queue_id)  # also if it waits elsewhere
+        reply = self.told(stored, unique)
         if due is not None:
-            reply = reply._replace(fields={**reply.fields, "recallHandle": self._handle(incoming.topic, due, unique)})
+            handle = RecallHandle(incoming.topic, self._broker.name, due + 1, unique)
+            reply = reply._replace(fields={**reply.fields, "recallHandle": str(handle)})
         return reply
-
-    def _handle(self, topic: str, due: int, unique: str) -> str:
-        """What a timed message could be recalled by."""
-        text = f"v1 {topic} {self._broker.name} {due + 1} {unique}"
-        return urlsafe_b64encode(text.encode()).decode()
 
     def _batch(self, incoming: Incoming) -> Reply:
         if incoming.topic.startswith(RETRY_PREFIX):
@@ -172,7 +177,8 @@ class Sends:
             stored.append(self._broker.store(element))
         return stored[0].offset if stored else 0, [place.physical_offset for place in stored]
 
-    def _told(self, stored: Stored, unique: str | None) -> Reply:
+    def told(self, stored: Stored, unique: str | None) -> Reply:
+        """The answer to a send that was stored."""
         return self._reply(stored.queue_id, stored.offset, [stored.physical_offset], unique)
 
     def _reply(self, queue_id: int, offset: int, places: list[int], unique: str | None) -> Reply:

@@ -35,6 +35,7 @@ SYSTEM_TOPICS: Final = {
     TIMER_TOPIC: (1, 6),
     HALF_TOPIC: (1, 6),
     OP_TOPIC: (1, 6),
+    f"{CLUSTER_NAME}_REPLY_TOPIC": (1, 6),
 }
 """Queues and permission of the topics that a broker makes at its start."""
 
@@ -59,8 +60,10 @@ DEFAULT_CONFIG: Final = {
     "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
     "popFromRetryProbability": "20",
     "popPollingSize": "1024",
+    "recallMessageEnable": "false",
     "rejectTransactionMessage": "false",
     "serverLoadBalancerEnable": "true",
+    "storeReplyMessageEnable": "true",
     "timerMaxDelaySec": "259200",
     "transactionCheckInterval": "30000",
     "transactionCheckMax": "15",
@@ -149,6 +152,17 @@ class Topic:
     queues: dict[int, Queue] = field(default_factory=dict)
     on_queue: Callable[[int, Queue], None] | None = None
     """Told of every new queue."""
+
+    def shown(self) -> str:
+        """As upstream prints it in remarks."""
+        bits = (("R", READ), ("W", WRITE), ("X", INHERIT))
+        perm = "".join(letter if self.perm & bit else "-" for letter, bit in bits)
+        attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+        return (
+            f"TopicConfig [topicName={self.name}, readQueueNums={self.read_queues}, "
+            f"writeQueueNums={self.write_queues}, perm={perm}, topicFilterType={self.filter_type}, "
+            f"topicSysFlag={self.sys_flag}, order={str(self.order).lower()}, attributes={{{attributes}}}]"
+        )
 
     def queue(self, queue_id: int) -> Queue:
         queue = self.queues.get(queue_id)

@@ -79,3 +79,23 @@ def test_the_status_of_all_members_together(connect: Connect) -> None:
     assert body["consumerTable"]["m0@1"] == {}
     nobody = admin.ask(Request.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, group="nobody", topic="TBW102")
     assert nobody.code == 1
+
+
+def test_a_message_is_brought_to_a_member_that_consumes_it_at_once(connect: Connect) -> None:
+    member, admin = connect(), connect()
+    member.heartbeat("eater@1", "eaters", {"food": 1})
+    admin.create_topic("food", 1)
+    offset_id = admin.send("food", b"taste").field("msgId")
+    fields: dict[str, Any] = {"consumerGroup": "eaters", "clientId": "eater@1", "msgId": offset_id, "extra": "x"}
+    opaque = admin.tell(Request.CONSUME_MESSAGE_DIRECTLY, **fields)
+    asked = member.pushed(Request.CONSUME_MESSAGE_DIRECTLY)
+    more = {"brokerName": "broker-a", "groupSysFlag": "0", "topicSysFlag": "0"}
+    assert asked.fields == fields | more
+    (message,) = member.codec.decode_messages(asked.body)
+    assert (message.body, message.offset_id) == (b"taste", offset_id)
+    member.respond(asked, 0, b'{"consumeResult":"CR_SUCCESS"}')
+    answer = admin.answer(opaque)
+    assert (answer.code, body_of(answer)) == (0, {"consumeResult": "CR_SUCCESS"})
+    wrongs = ({"clientId": "nobody@1"}, {"msgId": "zz"}, {"msgId": "7F000001" + "0" * 8 + "7" * 16})
+    for wrong in wrongs:
+        assert admin.ask(Request.CONSUME_MESSAGE_DIRECTLY, **fields | wrong).code == 1
