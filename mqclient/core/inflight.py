@@ -55,6 +55,11 @@ class InFlight:
         entry[0].fail(error.about(request=entry[1]))
         return True
 
+    def hold(self, request_id: int) -> None:
+        """The peer said that the answer takes as long as it takes: no deadline any more."""
+        self._deadlines = [entry for entry in self._deadlines if entry[1] != request_id]
+        heapify(self._deadlines)
+
     def fail_all(self, error: MQError) -> None:
         """The connection is gone: what was sent may or may not have taken effect."""
         slots, self._slots = self._slots, {}

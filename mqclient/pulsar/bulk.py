@@ -21,10 +21,10 @@ def send_many_steps(gathering: Gathering, items: Sequence[Any], refuse: Refuse) 
     """The parts, when each has its outcome."""
     parts: list[Part] = []
     start, reserved = 0, False
-    add = _add_one if isinstance(items, Mixed) else Gathering.add_run
+    add = gathering.add_one if isinstance(items, Mixed) else gathering.add_run
     while start < len(items):
         try:
-            start = add(gathering, items, start, parts, reserved)
+            start = add(items, start, parts, reserved)
             reserved = False
         except Full:
             yield gathering.reserve(as_item(items[start]))
@@ -58,12 +58,6 @@ def send_rows_steps(gathering: Gathering, columns: Mapping[str, Any], rows: int,
             start, reserved = following, False
     yield from _done_steps([batch for batch, _, _ in parts])
     return [Rows(start, stop, batch.outcome(0)) for batch, start, stop in parts]
-
-
-def _add_one(gathering: Gathering, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
-    batch = gathering.add(as_item(items[start]), reserved)
-    parts.append(Part(batch, batch.count - 1, batch.count))
-    return start + 1
 
 
 def _done_steps(batches: list[Batch]) -> Steps[None]:

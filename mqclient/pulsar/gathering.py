@@ -204,6 +204,12 @@ class Gathering:
         self._give_back(first, unused, reserved and not needed)
         return following
 
+    def add_one(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
+        """As `add_run`, for messages that cannot go through the builder in bulk."""
+        batch = self.add(as_item(items[start]), reserved)
+        parts.append(Part(batch, batch.count - 1, batch.count))
+        return start + 1
+
     def add_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
         """One entry of rows, behind what gathers; the row after its last."""
         self._check(ROWS, reserved)

@@ -8,7 +8,7 @@ from typing import Any
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.gathering import Gathering, of_batch
-from mqclient.pulsar.outgoing import Item, Part, Special, as_item, plain, size_of
+from mqclient.pulsar.outgoing import Item, Part, Special, plain, size_of
 
 
 class KeyedGathering(Gathering):
@@ -60,9 +60,7 @@ class KeyedGathering(Gathering):
         return batch
 
     def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
-        batch = self.add(as_item(items[start]), reserved)
-        parts.append(Part(batch, batch.count - 1, batch.count))
-        return start + 1
+        return self.add_one(items, start, parts, reserved)
 
     def add_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
         raise ConfigError("rows are not sorted by key: send_arrow needs a producer with batching=True")

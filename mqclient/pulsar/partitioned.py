@@ -40,7 +40,7 @@ class PartitionedProducer:
         self.options = options
         self.children: list[ProducerEngine] = []
         self.window = Budget(0, options.max_pending)
-        self.closed: MQError | None = None
+        self.failure: MQError | None = None
         self._hash = key_hash(client.impl.digest, options.hashing)
         self._at = client.random.randrange(count)
         self._single = options.routing == "single"
@@ -54,14 +54,12 @@ class PartitionedProducer:
 
     def open_steps(self, deadline: float) -> Steps[None]:
         """All partitions, or none: the first error ends it."""
-        children = self._make(range(self._count))
-        opened = yield gather([child.open(deadline) for child in children])
-        for slot in opened:
-            if slot.error is not None:
-                for child in children:
-                    child.abandon(slot.error if isinstance(slot.error, MQError) else MQError(str(slot.error)))
-                raise slot.error
-        self.children = children
+        self.children = self._make(range(self._count))
+        opened = yield gather([child.open(deadline) for child in self.children])
+        error = next((slot.error for slot in opened if slot.error is not None), None)
+        if error is not None:
+            yield gather([run_steps(child.close_steps()) for child in self.children])
+            raise error
         self._later()
 
     def _make(self, numbers: range) -> list[ProducerEngine]:
@@ -70,7 +68,7 @@ class PartitionedProducer:
         ]
 
     def _later(self) -> None:
-        if self.options.partition_refresh and self.closed is None:
+        if self.options.partition_refresh and self.failure is None:
             self._growth = self.client.timers.after(self.options.partition_refresh, self._look)
 
     def _look(self, now: Now) -> None:
@@ -91,13 +89,13 @@ class PartitionedProducer:
             except MQError as error:
                 child.abandon(error)
                 raise
-            if self.closed is not None:
+            if self.failure is not None:
                 yield run_steps(child.close_steps())
                 return
             self.children.append(child)
 
     def close_steps(self) -> Steps[None]:
-        if self.closed is not None:
+        if self.failure is not None:
             return
         self._end(ClosedError(f"the producer of {self.topic} is closed"))
         yield gather([run_steps(child.close_steps()) for child in self.children])
@@ -108,7 +106,7 @@ class PartitionedProducer:
             child.abandon(error)
 
     def _end(self, error: MQError) -> None:
-        self.closed = error
+        self.failure = error
         if self._growth is not None:
             self._growth.cancel()
 
@@ -153,7 +151,7 @@ class PartitionedProducer:
         return {
             "topic": str(self.topic),
             "name": self.name,
-            "state": "attached" if states == {"attached"} else "closed" if self.closed else "opening",
+            "state": "attached" if states == {"attached"} else "closed" if self.failure else "opening",
             "last_sequence_id": self.published,
             **{name: sum(child[name] for child in shown) for name in sums},
             "partitions": shown,

@@ -21,7 +21,7 @@ from mqclient.pulsar.framing import Framer
 from mqclient.pulsar.gathering import Full, Gathering
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import TopicName
-from mqclient.pulsar.options import ProducerOptions
+from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
 from mqclient.pulsar.outgoing import Part, Scattered, prepare
 from mqclient.pulsar.pending import Pending
 
@@ -57,6 +57,9 @@ class ProducerEngine:
         )
         self._future = client.impl.handover.SendFuture
         self._named = False
+        self._topic_epoch: int | None = None
+        self._asked: Slot[Any] | None = None
+        """PRODUCER, while it is not answered; who waits for exclusive access does so here."""
         self.prepare = prepare
 
     # ---- asked by the face
@@ -205,14 +208,20 @@ class ProducerEngine:
 
     def open_steps(self, connection: Connection, deadline: float) -> Steps[None]:
         connection.producers[self.producer_id] = self
+        self._asked = connection.request(self._producer_command(), deadline)
         try:
-            reply = yield connection.request(self._producer_command(), deadline)
+            reply = yield self._asked
         except MQError as error:
             connection.producers.pop(self.producer_id, None)
-            if isinstance(error, DeadlineError):  # the broker may have made it meanwhile: it would be busy for ever
+            # The broker may have made it meanwhile, or have it stand in line: it would be busy for ever.
+            if isinstance(error, DeadlineError | ClosedError):
                 connection.tell(requests.close_producer(self.producer_id))
             raise
+        finally:
+            self._asked = None
         self.framer.name = reply.producer_name
+        self.framer.schema_version = reply.schema_version or None
+        self._topic_epoch = reply.topic_epoch if reply.HasField("topic_epoch") else None
         if not self._named and self.options.initial_sequence_id is None:
             self._gathering.next_sequence = reply.last_sequence_id + 1
             self.published = reply.last_sequence_id
@@ -232,6 +241,9 @@ class ProducerEngine:
             user_provided=self.options.name is not None,
             epoch=self.attachment.epoch - 1,
             metadata=self.options.properties,
+            access=ACCESS_MODES[self.options.access],
+            topic_epoch=self._topic_epoch,
+            initial_subscription=self.options.initial_subscription,
         )
 
     def on_lost(self, connection: Connection, cause: MQError) -> None:
@@ -243,6 +255,8 @@ class ProducerEngine:
     def on_failed(self, error: MQError) -> None:
         self.failure = error
         self.client.leave(self)
+        if self._asked is not None:
+            self._asked.fail(error)
         self._gathering.stop()
         self.pending.fail_all(error)
 

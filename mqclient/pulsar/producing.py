@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
-from mqclient.errors import ClosedError, MQError
+from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ProducerOptions, checked
@@ -20,11 +20,15 @@ Engine: TypeAlias = ProducerEngine | PartitionedProducer
 
 
 def open_producer(client: ClientEngine, topic: str, options: Mapping[str, Any], deadline: float | None) -> Slot[Engine]:
+    chosen, name = checked(ProducerOptions, options), TopicName.parse(topic)
     limit = client.deadline() if deadline is None else deadline
-    return run_steps(_open_steps(client, TopicName.parse(topic), checked(ProducerOptions, options), limit))
+    return run_steps(_open_steps(client, name, chosen, limit, patient=deadline is None and chosen.access == "wait"))
 
 
-def _open_steps(client: ClientEngine, topic: TopicName, options: ProducerOptions, limit: float) -> Steps[Engine]:
+def _open_steps(
+    client: ClientEngine, topic: TopicName, options: ProducerOptions, limit: float, patient: bool
+) -> Steps[Engine]:
+    """`patient`: there is no limit to standing in line for exclusive access."""
     if client.closed:
         raise ClosedError("the client is closed")
     count = yield run_steps(partitions_steps(client, topic, limit))
@@ -35,9 +39,18 @@ def _open_steps(client: ClientEngine, topic: TopicName, options: ProducerOptions
     else:
         engine = ProducerEngine(client, topic, options)
         opened = engine.open(limit)
+    alarm = None if patient else client.timers.at(limit, lambda _: engine.abandon(_too_late(topic)))
     try:
         yield opened
     except MQError as error:
+        failure = engine.failure
         engine.abandon(error)
-        raise
+        raise failure or error from error
+    finally:
+        if alarm is not None:
+            alarm.cancel()
     return engine
+
+
+def _too_late(topic: TopicName) -> DeadlineError:
+    return DeadlineError(f"the producer of {topic} was not open in time: others have it, or the broker is slow")

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from mqclient import _schema
 from mqclient.broker.broker import House
 from mqclient.broker.control import Alarm, Clock, Control
+from mqclient.broker.pulsar.consumer import Consumer as BrokerConsumer
 from mqclient.broker.pulsar.door import PulsarDoor
 from mqclient.broker.pulsar.http import Request
 from mqclient.broker.pulsar.session import NAMES, Session
-from mqclient.broker.pulsar.subscription import Consumer as BrokerConsumer
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.pulsar import producing, subscribing, sync
@@ -179,7 +179,8 @@ class PulsarWorld:
         return self.do(client, lambda: run_steps(make()))
 
     def producer(self, client: ClientEngine, topic: str, **options: Any) -> ProducerEngine:
-        return self.do(client, lambda: producing.open_producer(client, topic, options, None))
+        made: Any = self.do(client, lambda: producing.open_producer(client, topic, options, None))
+        return made  # type: ignore[no-any-return]
 
     def consumer(self, client: ClientEngine, topic: str, subscription: str, **options: Any) -> ConsumerEngine:
         return self.one(self.consumers(client, topic, subscription, **options))

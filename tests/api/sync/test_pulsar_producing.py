@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from mqclient.errors import ClosedError, ConfigError, DeadlineError
 from mqclient.pulsar import sync
+from mqclient.pulsar.codes import BrokerError, CompressionType, ServerError
 from tests.support.pulsar_cluster import PulsarCluster
 
 
@@ -91,3 +95,162 @@ def test_back_pressure_by_count(pulsar: PulsarCluster, topic: str, impl: str) ->
             ids = producer.send_many([b"%d" % number for number in range(300)])
             assert len(set(ids)) == 300
             assert producer.diagnose()["pending"] == 0
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zlib", "zstd", "snappy"])
+def test_compression(pulsar: PulsarCluster, topic: str, impl: str, compression: str) -> None:
+    sent = [b"%d " % number * 50 for number in range(100)]
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.reader(topic, start="earliest") as reader:
+            with client.producer(topic, compression=compression) as producer:
+                producer.send_many(sent)
+                producer.send(b"small")
+            with client.producer(topic, compression=compression, batching=False) as producer:
+                producer.send(bytes(100_000))
+            got = receive(reader, 102)
+            assert [message.body for message in got] == [*sent, b"small", bytes(100_000)]
+            kinds = [CompressionType(message.entry.compression).name.lower() for message in got]
+            assert (kinds[0], kinds[-2], kinds[-1]) == (compression, "none", compression)
+
+
+def test_entries_of_one_key_each(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    keys = ["a", "b", "a", "c", "b", "a"]
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.reader(topic, start="earliest") as reader, client.producer(topic, batching="key") as producer:
+            ids = producer.send_many([(b"%d" % number, key) for number, key in enumerate(keys)])
+            got = receive(reader, 6)
+            assert [(message.key, int(message.body)) for message in got] == [
+                ("a", 0), ("a", 2), ("a", 5), ("b", 1), ("b", 4), ("c", 3)
+            ]  # fmt: skip
+            assert [message.entry.num_messages for message in got] == [3, 3, 3, 2, 2, 1]
+            assert {message.message_id for message in got} == set(ids)
+
+
+def test_what_a_message_can_say(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    born = datetime(2024, 5, 6, tzinfo=timezone.utc)
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.reader(topic, start="earliest") as reader, client.producer(topic) as producer:
+            producer.send(None, key=b"\xff", event_time=born, ordering_key=b"o", replicate_to=[])
+            message = reader.receive(10)
+            assert (message.null_value, message.body, message.key_bytes) == (True, b"", b"\xff")
+            assert (message.event_time, message.ordering_key) == (int(born.timestamp() * 1000), b"o")
+
+
+def test_delivered_later(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.consumer(topic, "billing", type="shared") as consumer, client.producer(topic) as producer:
+            began = time.time()
+            producer.send(b"later", deliver_after=timedelta(seconds=1))
+            producer.send(b"at", deliver_at=datetime.now(timezone.utc) + timedelta(seconds=1.2))
+            producer.send(b"now")
+            assert (consumer.receive(10)).body == b"now"
+            assert {(consumer.receive(10)).body, (consumer.receive(10)).body} == {b"later", b"at"}
+            assert time.time() - began >= 0.9
+
+
+def test_too_large_is_told_with_the_limit(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        with pytest.raises(ConfigError, match=r"of 62914\d\d bytes: the broker takes 5242880 .*chunking=True"):
+            producer.send(bytes(6 << 20))
+        assert (producer.send(b"small")).entry >= 0
+
+
+def test_a_large_message_travels_in_parts(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.producer(topic, batching=False, chunking=True, chunk_size=20_000) as producer:
+            sent = producer.send(bytes(range(256)) * 300, key="k")
+            assert sent.first_chunk is not None
+            assert (sent.first_chunk.entry, sent.entry) == (0, 3)
+            after = producer.send(b"whole")
+            assert (after.entry, after.first_chunk) == (4, None)
+
+
+def test_sequence_ids_of_one_s_own(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.reader(topic, start="earliest") as reader:
+            with client.producer(topic, initial_sequence_id=9, name="mine") as producer:
+                assert producer.last_sequence_id == 9
+                producer.send(b"a")
+                producer.send_many([{"body": b"b", "sequence_id": 20}, b"c", {"body": b"d", "sequence_id": 40}])
+                assert (producer.name, producer.last_sequence_id) == ("mine", 40)
+            got = receive(reader, 4)
+            assert [(message.body, message.sequence_id) for message in got] == [
+                (b"a", 10), (b"b", 20), (b"c", 21), (b"d", 40)
+            ]  # fmt: skip
+
+
+def deduplicating(pulsar: PulsarCluster, topic: str) -> str:
+    """A topic in a namespace of its own, where what was sent twice is stored once."""
+    pulsar.rest("PUT", f"namespaces/public/ns-{topic}")
+    pulsar.rest("POST", f"namespaces/public/ns-{topic}/deduplication", True)
+    return f"public/ns-{topic}/{topic}"
+
+
+def test_what_is_sent_twice_is_stored_once(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    name = deduplicating(pulsar, topic)
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.reader(name, start="earliest") as reader:
+            with client.producer(name, name="mine") as producer:
+                producer.send_many([b"0", b"1", b"2"])
+                again = producer.send(b"again", sequence_id=1)
+                assert (again.ledger, again.entry) == (-1, -1)
+            with client.producer(name, name="mine") as producer:
+                assert producer.last_sequence_id == 2  # the whole batch counts, not its first message
+                producer.send(b"3")
+            assert [message.body for message in receive(reader, 4)] == [b"0", b"1", b"2", b"3"]
+
+
+def test_exclusive_access(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.producer(topic, access="exclusive") as first:
+            with pytest.raises(BrokerError) as caught:
+                client.producer(topic, access="exclusive")
+            assert caught.value.code == ServerError.ProducerFenced
+            with pytest.raises(BrokerError) as caught:
+                client.producer(topic, timeout=1)
+            assert caught.value.code == ServerError.ProducerBusy
+            assert (first.send(b"x")).entry == 0
+
+
+def test_waiting_for_access(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        first = client.producer(topic, access="exclusive")
+        with pytest.raises(DeadlineError, match="others have it"):
+            client.producer(topic, access="wait", timeout=0.5)
+        first.close()
+        with client.producer(topic, access="wait") as second:
+            assert (second.send(b"x")).entry == 0
+
+
+def test_fencing_throws_the_others_out(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        first = client.producer(topic, access="exclusive")
+        with client.producer(topic, access="fence") as second:
+            assert (second.send(b"x")).entry == 0
+            with pytest.raises((BrokerError, ClosedError)):
+                first.send(b"y", timeout=10)
+
+
+def test_a_subscription_made_with_its_topic(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.producer(topic, initial_subscription="billing") as producer:
+            producer.send(b"early")
+        with client.consumer(topic, "billing") as consumer:
+            assert (consumer.receive(10)).body == b"early"
+
+
+def test_an_unloaded_topic_gets_everything_in_order(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    name = deduplicating(pulsar, topic)
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.producer(name, compression="lz4") as producer:
+            futures = []
+            for number in range(1500):
+                futures.append(producer.submit(b"%d" % number))
+                if number in (300, 900):
+                    producer.flush()
+                    pulsar.rest("PUT", f"persistent/{name}/unload")
+            producer.flush()
+            assert all(future.done() for future in futures)
+            assert {future.exception() for future in futures} == {None}
+        with client.reader(name, start="earliest") as reader:
+            assert [int(message.body) for message in receive(reader, 1500)] == list(range(1500))

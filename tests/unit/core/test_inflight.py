@@ -114,3 +114,16 @@ def test_answered_requests_do_not_pile_up_until_their_deadline() -> None:
         assert len(it.inflight._deadlines) < 200
         it.world.advance(2)
         assert isinstance(waiting.error, DeadlineError)
+
+
+def test_a_held_one_has_no_deadline() -> None:
+    with table() as one:
+        held, other = one.add(1, 1.0), one.add(2, 1.0)
+        with one.driver.enter():
+            one.inflight.hold(1)
+        one.world.advance(100)
+        assert isinstance(other.error, DeadlineError)
+        assert not held.done
+        with one.driver.enter():
+            one.inflight.complete(1, "at last")
+        assert held.result() == "at last"

@@ -1,0 +1,131 @@
+"""What gathers: when it is sealed, what goes alone, room by bytes and by count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqclient.core.slot import Slot
+from mqclient.errors import ClosedError, ConfigError, MQError
+from mqclient.pulsar.columns import prepare_rows
+from mqclient.pulsar.outgoing import prepare, results
+from mqclient.pulsar.producer import ProducerEngine
+from tests.support.pulsar_world import PulsarWorld
+
+
+@pytest.fixture
+def world(codec: Any) -> PulsarWorld:
+    return PulsarWorld(codec)
+
+
+def many(world: PulsarWorld, producer: ProducerEngine, items: list[Any]) -> list[Any]:
+    return results(world.do(producer.client, lambda: producer.send_many(items)))
+
+
+def entries(world: PulsarWorld, topic: str = "t") -> list[Any]:
+    log = world.door.topics.make(topic).log
+    return [world.impl.pulsar.Entry.from_stored(log.record(number)) for number in range(log.next)]
+
+
+def stored(world: PulsarWorld) -> list[list[tuple[int, bytes]]]:
+    decode = world.impl.pulsar.decode_messages
+    return [[(one.sequence_id, one.body) for one in decode(entry)] for entry in entries(world)]
+
+
+def test_a_run_and_single_ones_share_batches(world: PulsarWorld) -> None:
+    world.world.latency = 0.001
+    producer = world.producer(world.client(), "t", batch_max_messages=5, linger=0.5)
+    slots: list[Slot[Any]] = [world.ask(producer.client, lambda: producer.send(prepare(b"first")))]
+    world.world.run()
+    slots.append(world.ask(producer.client, lambda: producer.send(prepare(b"1"))))
+    slots.append(world.ask(producer.client, lambda: producer.send_many([b"2", b"3"])))
+    assert producer._gathering.count == 3
+    slots.append(world.ask(producer.client, lambda: producer.send_many([prepare(b"4"), b"5", b"6"])))
+    for slot in slots:
+        world.world.result(slot)
+    assert [len(entry) for entry in stored(world)] == [1, 5, 1]
+
+
+def test_one_s_own_sequence_ids(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    with producer.client.driver.enter():
+        for number in (5, 9, 7, 8):
+            producer.submit(prepare(b"%d" % number, sequence_id=number))
+        producer.submit(prepare(b"next"))
+    world.world.run()
+    assert stored(world) == [[(5, b"5"), (9, b"9")], [(7, b"7"), (8, b"8"), (9, b"next")]]
+    assert entries(world)[0].highest_sequence_id == 9
+    assert producer.published == 9
+
+
+def test_delayed_ones_go_alone(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    with producer.client.driver.enter():
+        for item in (prepare(b"a"), prepare(b"b", deliver_after=2.0), prepare(b"c", deliver_at=77)):
+            producer.submit(item)
+        producer.submit(prepare(b"d", replicate_to=[]))
+    world.world.run()
+    assert stored(world) == [[(0, b"a")], [(1, b"b")], [(2, b"c")], [(3, b"d")]]
+    assert [entry.batched for entry in entries(world)] == [True, False, False, False]
+    assert [entry.deliver_at for entry in entries(world)] == [None, entries(world)[1].published_at + 2000, 77, None]
+
+
+@pytest.mark.parametrize("batching", [True, False])
+def test_the_window_of_messages(world: PulsarWorld, batching: bool) -> None:
+    world.world.latency = 0.001
+    producer = world.producer(world.client(), "t", max_pending=7, batching=batching, linger=60.0)
+    window = producer._gathering.window
+    slots: list[Slot[Any]] = [world.ask(producer.client, lambda: producer.send(prepare(b"x"))) for _ in range(20)]
+    assert window.items == 7
+    many_slot: Slot[Any] = world.ask(producer.client, lambda: producer.send_many([b"x"] * 50))
+    slots.append(many_slot)
+    slots.append(world.ask(producer.client, lambda: producer.send(prepare(b"y", deliver_after=1))))
+    for slot in slots:
+        world.world.result(slot)
+    assert (window.items, window.waiting, producer.client.budget.items) == (0, 0, 0)
+    assert sum(map(len, stored(world))) == 71
+    assert max(map(len, stored(world))) <= 7
+
+
+def test_rows_and_the_window(world: PulsarWorld) -> None:
+    pa = pytest.importorskip("pyarrow")
+    producer = world.producer(world.client(), "t", max_pending=10)
+    columns, rows = prepare_rows(pa.RecordBatch.from_pydict({"body": [b"%d" % number for number in range(35)]}), None)
+    found = world.do(producer.client, lambda: producer.send_rows(columns, rows))
+    assert [(part.start, part.stop) for part in found] == [(0, 10), (10, 20), (20, 30), (30, 35)]
+    assert producer._gathering.window.items == 0
+    assert entries(world)[0].highest_sequence_id == 9
+
+
+def test_rows_behind_what_gathers(world: PulsarWorld) -> None:
+    pa = pytest.importorskip("pyarrow")
+    producer = world.producer(world.client(memory_limit=300_000), "t")
+    columns, rows = prepare_rows(pa.RecordBatch.from_pydict({"body": [b"row"]}), None)
+    with producer.client.driver.enter():
+        producer.submit(prepare(b"before"))
+        slot = producer.send_rows(columns, rows)
+    world.world.result(slot)
+    assert [[body for _, body in entry] for entry in stored(world)] == [[b"before"], [b"row"]]
+    slot = world.ask(producer.client, lambda: producer.send_rows({"body": (None, bytes(4), b"")}, 3))
+    assert isinstance(slot.error, ConfigError)
+    assert (producer.client.budget.items, producer._gathering.window.items) == (0, 0)
+
+
+def test_room_is_given_back_by_what_fails(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", max_pending=3)
+    ids = many(world, producer, [b"a", bytes(6 << 20), b"c"])
+    assert [isinstance(one, MQError) for one in ids] == [False, True, False]
+    assert (producer.client.budget.bytes, producer._gathering.window.items) == (0, 0)
+
+
+def test_who_waits_for_a_closed_one(world: PulsarWorld) -> None:
+    world.world.latency = 0.001
+    producer = world.producer(world.client(), "t", max_pending=1, batching=False)
+    world.control.drop("SEND", times=10)
+    slots = [world.ask(producer.client, lambda: producer.send(prepare(b"x"))) for _ in range(3)]
+    with producer.client.driver.enter():
+        producer.abandon(ClosedError("closed"))
+    world.world.run()
+    assert {type(slot.error) for slot in slots} == {ClosedError}
+    assert (producer.client.budget.items, producer._gathering.window.items) == (0, 0)
