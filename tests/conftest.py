@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import hypothesis
 import pytest
 
 import mqclient
 from mqclient._impl import MODULES, Impl, select
 
 pytest_plugins = ["tests.real.fixtures"]
+hypothesis.settings.register_profile("mqclient", deadline=None)  # two cores, shared: the clock proves nothing
+hypothesis.settings.load_profile("mqclient")
 SCALES = ("test", "ci", "soak")
 ASKED = os.environ.get("MQCLIENT_IMPL", "")
 IMPLS = ("pure",) if ASKED == "pure" else ("native", "pure")
