@@ -76,7 +76,7 @@ class Offsets:
 
     def min(self, ask: Ask) -> Reply:
         queue = self._queue(ask)
-        return Reply(fields={"offset": str(queue.log.first if queue else 0)})
+        return Reply(remark="", fields={"offset": str(queue.log.first if queue else 0)})
 
     def earliest(self, ask: Ask) -> Reply:
         queue = self._queue(ask)

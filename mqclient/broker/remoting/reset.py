@@ -39,14 +39,14 @@ class Resets:
     def reset(self, ask: Ask) -> Reply:
         topic = self._broker.topics.get(ask.text("topic"))
         if topic is None:
-            raise Refused(Response.TOPIC_NOT_EXIST, f"Topic {ask.text('topic')} not exist.")
+            raise Refused(Response.TOPIC_NOT_EXIST, f"Topic {ask.text('topic')} does not exist")
         if self._broker.setting("useServerSideResetOffset"):
             return self._server_side(ask, topic, ask.text("group"))
         return self._push(ask, topic, ask.text("group"))
 
     def _server_side(self, ask: Ask, topic: Topic, group: str) -> Reply:
         if group not in self._broker.groups:
-            raise Refused(Response.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist.")
+            raise Refused(Response.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
         only, explicit = ask.number("queueId", -1), ask.number("offset", -1)
         moved: dict[MessageQueue, int] = {}
         for queue_id in [only] if only >= 0 else range(topic.read_queues):

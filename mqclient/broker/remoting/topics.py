@@ -44,7 +44,8 @@ def check_name(name: str, limit: int = 127) -> None:
             Response.INVALID_PARAMETER, f"The specified topic: {name}, contains illegal characters, {allowed}"
         )
     if len(name) > limit:
-        raise Refused(Response.INVALID_PARAMETER, f"The specified topic is longer than topic max length {limit}.")
+        remark = f"The specified topic: {name}, is longer than topic max length: {limit}"
+        raise Refused(Response.INVALID_PARAMETER, remark)
 
 
 class Topics:

@@ -82,10 +82,20 @@ def test_refused(raw: Raw, change: dict[str, object], body: bytes, code: int) ->
     assert answer.code == code, answer.remark
 
 
-def test_a_topic_that_may_not_be_written_to(raw: Raw, broker: EmbeddedBroker) -> None:
+def test_a_topics_own_permission_is_the_clients_affair(raw: Raw, broker: EmbeddedBroker) -> None:
     raw.create_topic("sealed")
     broker._doors[0].services[0].broker.topics["sealed"].perm = 4  # type: ignore[attr-defined]
-    assert raw.send("sealed", b"x").code == 16
+    assert raw.send("sealed", b"x").code == 0  # as a real 5.5.0 does
+
+
+def test_refusals_speak_as_upstream_does(raw: Raw) -> None:
+    raw.create_topic("spoken", 2)
+    shown = "TopicConfig [topicName=spoken, readQueueNums=2, writeQueueNums=2, perm=RW-, topicFilterType=SINGLE_TAG, "
+    shown += "topicSysFlag=0, order=false, attributes={}] Producer: 127.0.0.1:"
+    assert raw.send("spoken", b"x", 99).remark.startswith(f"request queueId[99] is illegal, {shown}")
+    assert raw.send("t" * 128, b"x").remark.endswith("is longer than topic max length: 127")
+    big = raw.send("spoken", bytes((4 << 20) + 1)).remark
+    assert big.endswith("msg body length limit 4194304B, msg properties length limit 32KB.")
 
 
 def test_a_oneway_send_is_stored_and_not_answered(raw: Raw) -> None:
