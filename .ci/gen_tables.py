@@ -61,6 +61,16 @@ def error(table: dict[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*table["retriable"], *table["refresh_route"]]):
         yield f"        {table['of']}.{name}: ({name in table['retriable']}, {name in table['refresh_route']}),"
     yield "    }"
+    if "cures" in table:
+        yield "    cures: ClassVar[Mapping[int, str]] = {"
+        for name, text in table["cures"].items():
+            line = f'        {table["of"]}.{name}: "{text}",'
+            yield from (
+                [line]
+                if len(line) <= 120
+                else [f"        {table['of']}.{name}: (", f'            "{text}"', "        ),"]
+            )
+        yield "    }"
 
 
 def main(arguments: list[str]) -> int:

@@ -20,12 +20,15 @@ class TLS:
     key: str | None = None
     key_password: str | None = field(default=None, repr=False)
     server_name: str | None = None
-    verify: bool = True
+    insecure_trust_anyone: bool = False
+    """Whoever stands between us and the broker can then read and change everything: for tests only."""
     check_host_name: bool = True
 
     def __post_init__(self) -> None:
         if self.key is not None and self.certificate is None:
             raise ConfigError("tls: a key needs its certificate")
+        if self.insecure_trust_anyone and self.trust is not None:
+            raise ConfigError("tls: trust= says whom to trust, insecure_trust_anyone=True says everybody: give one")
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,8 @@ class RemoteError(MQError):
     codes: ClassVar[type[IntEnum] | None] = None
     advice: ClassVar[Mapping[int, tuple[bool, bool]]] = {}
     """By code: (retriable, refresh_route)."""
+    cures: ClassVar[Mapping[int, str]] = {}
+    """By code: what whoever meets it can do."""
 
     def __init__(self, code: int, remark: str = "", *, remote: str | None = None, request: str | None = None) -> None:
         super().__init__(code, remark)
@@ -97,4 +99,5 @@ class RemoteError(MQError):
         what = f" to {self.request}" if self.request else ""
         name = f" {self.name}" if self.name else ""
         remark = f": {self.remark}" if self.remark else ""
-        return f"code {self.code}{name}{where}{what}{remark}"
+        cure = f" ({self.cures[self.code]})" if self.code in self.cures else ""
+        return f"code {self.code}{name}{where}{what}{remark}{cure}"

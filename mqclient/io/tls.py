@@ -25,7 +25,7 @@ def encrypted(options: TLS) -> Encrypted:
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"the TLS options cannot be used: {error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = options.check_host_name and options.verify
-    if not options.verify:
+    context.check_hostname = options.check_host_name and not options.insecure_trust_anyone
+    if options.insecure_trust_anyone:
         context.verify_mode = ssl.CERT_NONE
     return Encrypted(context, options.server_name)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from mqclient.rocketmq.model import Account, Message, MessageQueue, PartialSendError, QueueFullError, Receipt
+from mqclient.config import TLS
+from mqclient.rocketmq.model import (
+    Account,
+    Message,
+    MessageQueue,
+    NotSafeError,
+    PartialSendError,
+    QueueFullError,
+    Receipt,
+    TransactionState,
+)
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
-from mqclient.rocketmq.remoting.aio import Admin, Client, Producer, PullConsumer, PushConsumer
+from mqclient.rocketmq.remoting.aio import Admin, Client, Producer, PullConsumer, PushConsumer, TransactionalProducer
 from mqclient.rocketmq.remoting.handling import Retry
 from mqclient.rocketmq.remoting.process_queue import Limits
 from mqclient.rocketmq.remoting.push_options import StopReport
+from mqclient.rocketmq.remoting.subscription import Sql
+from mqclient.rocketmq.signing import ACL, acl
 
 __all__ = [
+    "ACL",
+    "TLS",
     "Account",
     "Admin",
     "Client",
     "Limits",
     "Message",
     "MessageQueue",
+    "NotSafeError",
     "PartialSendError",
     "Producer",
     "PullConsumer",
@@ -24,5 +39,9 @@ __all__ = [
     "Receipt",
     "ResetReport",
     "Retry",
+    "Sql",
     "StopReport",
+    "TransactionState",
+    "TransactionalProducer",
+    "acl",
 ]

@@ -262,3 +262,16 @@ class BrokerError(RemoteError):
         Response.NOT_LEADER_FOR_QUEUE: (True, True),
         Response.GO_AWAY: (True, False),
     }
+    cures: ClassVar[Mapping[int, str]] = {
+        Response.NO_PERMISSION: (
+            "check the topic's permissions and, where the broker knows users, auth=rocketmq.acl(access_key, secret_key)"
+        ),
+        Response.TOPIC_NOT_EXIST: (
+            "create the topic with client.admin().create_topic, or set autoCreateTopicEnable on the broker"
+        ),
+        Response.SUBSCRIPTION_GROUP_NOT_EXIST: "create the group, or set autoCreateSubscriptionGroup on the broker",
+        Response.MESSAGE_ILLEGAL: "the broker's maxMessageSize, and its limits for properties and delays, decide",
+        Response.REQUEST_CODE_NOT_SUPPORTED: (
+            "this is another kind of server, or an older release: is it the name server's address?"
+        ),
+    }

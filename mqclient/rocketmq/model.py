@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -153,6 +154,24 @@ class Account(NamedTuple):
     @property
     def taken(self) -> int:
         return sum(self)
+
+
+class TransactionState(Enum):
+    """How a transaction ended; UNKNOWN: the broker shall ask later."""
+
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    UNKNOWN = "unknown"
+
+
+class NotSafeError(MQError):
+    """A transaction's message was stored with less safety than the broker is set to, and was rolled back."""
+
+    retriable = True
+
+    def __init__(self, receipt: Receipt) -> None:
+        super().__init__(f"the half message got {receipt.status} instead of SEND_OK: it was rolled back")
+        self.receipt = receipt
 
 
 class PartialSendError(MQError):

@@ -20,11 +20,13 @@ from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.io.aio import AsyncioDriver
 from mqclient.io.opening import Opening
+from mqclient.io.tls import encrypted
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine
 from mqclient.rocketmq.remoting.aio_admin import Admin
 from mqclient.rocketmq.remoting.aio_consumer import PullConsumer, PushConsumer
 from mqclient.rocketmq.remoting.aio_producer import Producer
+from mqclient.rocketmq.remoting.aio_transactions import TransactionalProducer
 from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
@@ -33,11 +35,12 @@ from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 from mqclient.rocketmq.remoting.push_options import PushOptions, push_options
+from mqclient.rocketmq.remoting.transactions import Check, TransactionEngine
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Admin", "Client", "Producer", "PullConsumer", "PushConsumer"]
+__all__ = ["Admin", "Client", "Producer", "PullConsumer", "PushConsumer", "TransactionalProducer"]
 
 
 class Client:
@@ -51,6 +54,7 @@ class Client:
         self, name_servers: str | Sequence[str] | None = None, *, impl: str | None = None, **options: Any
     ) -> None:
         servers = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
+        chosen = Options.of(options)
         namespace = _impl.default if impl is None else _impl.select(impl)
         self._driver: AsyncDriver = AsyncioDriver("mqclient-rocketmq", send_now=namespace.remoting.send_now)
         with self._driver.enter():
@@ -58,7 +62,8 @@ class Client:
                 self._driver,
                 namespace,
                 servers,
-                Options.of(options),
+                chosen,
+                tls=None if chosen.tls is None else encrypted(chosen.tls),
                 blocking=False,  # unasync: drop
             )
 
@@ -70,6 +75,16 @@ class Client:
     def producer(self, group: str, **options: Any) -> Opening[Producer]:
         """A producer of this group; options: see `mqclient.rocketmq.remoting.producer_options.ProducerOptions`."""
         return Opening(self._open_producer(group, ProducerOptions.of(options)))
+
+    def transactional_producer(
+        self, group: str, *, check: Check, check_threads: int = 4, **options: Any
+    ) -> Opening[TransactionalProducer]:
+        """A producer whose messages are delivered if a local transaction commits.
+
+        `check(message)` tells brokers what became of a transaction whose end they did not hear of, perhaps of another
+        process of the group: a TransactionState. A function or a coroutine function; so many calls at once.
+        """
+        return Opening(self._open_transactional(group, check, check_threads, ProducerOptions.of(options)))
 
     def push_consumer(
         self,
@@ -141,6 +156,13 @@ class Client:
     async def _open_producer(self, group: str, options: ProducerOptions) -> Producer:
         with self._driver.enter():
             return Producer(self._driver, ProducerEngine(self._engine, group, options))
+
+    async def _open_transactional(
+        self, group: str, check: Check, threads: int, options: ProducerOptions
+    ) -> TransactionalProducer:
+        with self._driver.enter():
+            engine = TransactionEngine.of(self._engine, group, options, check, threads)
+        return TransactionalProducer(self._driver, engine)
 
     async def _open_push(
         self,

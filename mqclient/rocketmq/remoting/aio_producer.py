@@ -7,11 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import AsyncDriver
+from mqclient.core.steps import run_steps
 from mqclient.errors import MQError
 from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt
 from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
 from mqclient.rocketmq.remoting.many import check_messages, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
+from mqclient.rocketmq.remoting.recall import recall_steps
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
@@ -99,6 +101,12 @@ class Producer:
         with self._driver.enter():
             slot = self._engine.submit_oneway(prepared)
         await self._driver.wait(slot, self._driver.deadline(timeout))
+
+    async def recall(self, handle: str | Receipt, *, timeout: float | None = 3.0) -> str:
+        """Take back a timed message before it is delivered: by its receipt or its recall handle; its message id."""
+        with self._driver.enter():
+            slot = run_steps(recall_steps(self._engine.client, self._engine.group, handle))
+        return await self._driver.wait(slot, self._driver.deadline(timeout))
 
     async def flush(self, timeout: float | None = None) -> Account:
         """Wait until everything submitted so far has its outcome; what became of all messages so far."""

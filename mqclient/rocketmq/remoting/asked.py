@@ -2,9 +2,11 @@
 
 | code | request | what we do |
 |---|---|---|
+| 39 | CHECK_TRANSACTION_STATE | have the producer's check say what became of the message |
 | 40 | NOTIFY_CONSUMER_IDS_CHANGED | rebalance the group |
 | 220 | RESET_CONSUMER_CLIENT_OFFSET | move the queues of the table |
 | 221 | GET_CONSUMER_STATUS_FROM_CLIENT | tell the offsets in memory |
+| 309 | CONSUME_MESSAGE_DIRECTLY | call the handler with one message and tell what came of it |
 | 307 | GET_CONSUMER_RUNNING_INFO | tell what we hold and how far we are; with an extra field: a relayed reset |
 """
 
@@ -12,20 +14,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from mqclient.core.link import Link
+from mqclient.core.slot import Slot
+from mqclient.core.steps import run_steps
 from mqclient.errors import MQError
 from mqclient.rocketmq.codes import Request, Response
-from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.admin_reset import MOVED_FIELD, RESET_FIELD
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
+from mqclient.rocketmq.remoting.direct import consume_directly_steps
+from mqclient.rocketmq.remoting.relayed import RESET_FIELD, RelayedResets
 from mqclient.rocketmq.remoting.reset import reset
 
 LOG = logging.getLogger("mqclient.remoting")
-
-REMEMBERED: Final = 64
-"""Relayed resets whose repetition is noticed."""
 
 
 class Asked:
@@ -33,12 +34,13 @@ class Asked:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._resets: dict[str, set[MessageQueue]] = {}
-        """Relayed resets by id, and the queues that each has moved."""
+        self._relayed = RelayedResets(client)
         self._table: dict[int, Callable[[Link, Any], None]] = {
+            Request.CHECK_TRANSACTION_STATE: self._check_transaction,
             Request.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
             Request.RESET_CONSUMER_CLIENT_OFFSET: self._reset,
             Request.GET_CONSUMER_STATUS_FROM_CLIENT: self._status,
+            Request.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
             Request.GET_CONSUMER_RUNNING_INFO: self._running_info,
         }
 
@@ -55,28 +57,21 @@ class Asked:
             LOG.warning("%s asked %s and it failed: %s", link.address, Request(frame.code).name, error)
             self._client.respond(link, frame, Response.SYSTEM_ERROR, remark=str(error))
 
-    def _relayed_reset(self, link: Link, frame: Any, member: Any) -> None:
-        """A reset that another mqclient sent through the broker: a read request that writes, so it can be forbidden."""
-        reset_id, topic = frame.field(RESET_FIELD), frame.field("topic", "")
-        if not self._client.options.allow_relayed_reset:
-            LOG.warning("consumer:%s refused the relayed reset %s by %s", member.group, reset_id, link.address)
-            self._client.respond(link, frame, Response.NO_PERMISSION, remark="relayed resets are not allowed here")
-            return
-        table = offset_table(read_body(frame.body))
-        done = self._resets.setdefault(reset_id, set())
-        if len(self._resets) > REMEMBERED:
-            del self._resets[next(iter(self._resets))]
-        moved = reset(member, topic, {queue: offset for queue, offset in table.items() if queue not in done})
-        done.update(table)  # a repeated one, which a sender may try when an answer was lost, moves nothing
-        LOG.info("consumer:%s obeyed the relayed reset %s by %s", member.group, reset_id, link.address)
-        self._client.respond(link, frame, Response.SUCCESS, **{MOVED_FIELD: str(len(moved))})
-
     def _member(self, link: Link, frame: Any, group: str) -> Any:
         member = self._client.consumers.get(group)
         if member is None:
             remark = f"The Consumer Group <{group}> not exist in this consumer"
             self._client.respond(link, frame, Response.SYSTEM_ERROR, remark=remark)
         return member
+
+    def _check_transaction(self, link: Link, frame: Any) -> None:
+        (message,) = self._client.impl.remoting.decode_messages(frame.body)[:1] or (None,)
+        group = "" if message is None else message.property("PGROUP", "")
+        producer = self._client.producers.get(group)
+        if producer is None or producer.checker is None:
+            LOG.info("%s asked about a transaction of %r: there is no such transactional producer", link.address, group)
+        else:
+            producer.checker.on_check(link, frame)
 
     def _ids_changed(self, link: Link, frame: Any) -> None:
         member = self._client.consumers.get(frame.field("consumerGroup", ""))
@@ -88,7 +83,8 @@ class Asked:
         member = self._client.consumers.get(group)
         if member is not None:
             LOG.info("%s asked for a reset of %s in %s", link.address, topic, group)
-            reset(member, topic, offset_table(read_body(frame.body)))
+            table = offset_table(read_body(frame.body))
+            reset(member, topic, {q: offset for q, offset in table.items() if not member.absorber.absorbs(q, offset)})
 
     def _status(self, link: Link, frame: Any) -> None:
         member = self._member(link, frame, frame.field("group", ""))
@@ -102,6 +98,19 @@ class Asked:
         if member is None:
             return
         if frame.field(RESET_FIELD) is not None:
-            self._relayed_reset(link, frame, member)
+            self._relayed.obey(link, frame, member)
         else:
             self._client.respond(link, frame, Response.SUCCESS, body=write_body(member.running_info()))
+
+    def _consume_directly(self, link: Link, frame: Any) -> None:
+        member = self._member(link, frame, frame.field("consumerGroup", ""))
+        if member is not None:
+            run_steps(consume_directly_steps(self._client, member, frame)).then(
+                lambda slot: self._told(link, frame, slot)
+            )
+
+    def _told(self, link: Link, frame: Any, slot: Slot[bytes]) -> None:
+        if slot.error is None:
+            self._client.respond(link, frame, Response.SUCCESS, body=slot.result())
+        else:
+            self._client.respond(link, frame, Response.SYSTEM_ERROR, remark=str(slot.error))

@@ -10,6 +10,7 @@ from itertools import count
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
+from mqclient.config import TLS
 from mqclient.core.driver import Address, Driver, Now
 from mqclient.core.link import Link
 from mqclient.core.slot import Slot
@@ -17,12 +18,17 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timers
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
+from mqclient.rocketmq.remoting.address_server import EVERY, FIRST, AddressServer
 from mqclient.rocketmq.remoting.asked import Asked
 from mqclient.rocketmq.remoting.bodies import read_body
+from mqclient.rocketmq.remoting.cache import UNLIMITED, Cache
+from mqclient.rocketmq.remoting.dressing import Dresser
 from mqclient.rocketmq.remoting.heartbeat import Heartbeats
 from mqclient.rocketmq.remoting.identity import Identity
-from mqclient.rocketmq.remoting.nameserver import NameServers, split_address
+from mqclient.rocketmq.remoting.nameserver import NameServers, private, split_address, vip
+from mqclient.rocketmq.remoting.process_queue import Limits
 from mqclient.rocketmq.remoting.routes import Routes
+from mqclient.rocketmq.signing import ACL
 
 LOG = logging.getLogger("mqclient.remoting")
 
@@ -43,8 +49,26 @@ class Options:
     rebalance_interval: float = 20.0
     persist_interval: float = 5.0
     offset_dir: str | None = None
+    instance: str | None = None
+    """The slot of `offset_dir` that this process uses; None: the lowest that is free."""
     allow_relayed_reset: bool = True
     """Whether an mqclient of an operator may move our broadcasting offsets through the broker (request 307)."""
+    cache_limits: Limits = UNLIMITED
+    """What all consumers of the client may hold together before they pull no more."""
+    auth: ACL | None = None
+    """Credentials, as `rocketmq.acl(access_key, secret_key, token=None)` makes them: every request is signed."""
+    tls: TLS | None = None
+    """Connections are encrypted, and the other side is checked as this says."""
+    namespace: str | None = None
+    """Sent with every request (namespace v2): brokers keep names of one namespace from those of another."""
+    address_server: str | None = None
+    """http://host:port/path of a page that lists the name servers; read again every two minutes."""
+    unit_name: str | None = None
+    """A part of the client id, and of the address server's page."""
+    vip_channel: bool = False
+    """Whether sends go to the brokers' second port, two below the first, as old Java clients did by default."""
+    rewrite_address: Callable[[str], str] | None = None
+    """Gives for each broker's `host:port` that a name server tells the one to be used; called within the engine."""
     seed: int | None = None
 
     @classmethod
@@ -88,6 +112,7 @@ class ClientEngine:
         options: Options,
         *,
         blocking: bool = True,
+        tls: object | None = None,
     ) -> None:
         self.blocking = blocking
         self.driver = driver
@@ -95,13 +120,20 @@ class ClientEngine:
         self.options = options
         self.timers = Timers(driver)
         self.random = Random(options.seed)
-        self.name_servers = NameServers(name_servers, self.random)
+        self._tls = tls
+        self._dresser = Dresser(impl.remoting, options.auth, options.namespace)
+        self.name_servers = NameServers(name_servers, self.random, wanted=options.address_server is None)
+        self._address_server: AddressServer | None = None
+        if options.address_server is not None:
+            self._address_server = AddressServer(self, options.address_server, options.unit_name)
+        self._looking: Slot[None] | None = None
         self.routes = Routes(self, self.random)
         self.routes.on_change.append(self._on_route)
         self.producers: dict[str, Any] = {}
         self.consumers: dict[str, Any] = {}
         self.unjoined: list[Any] = []
         """Consumers of queues assigned by hand: brokers hear nothing of them."""
+        self.cache = Cache(options.cache_limits)
         self.heartbeats = Heartbeats(self)
         self.asked = Asked(self)
         self._identify(options.client_id)
@@ -115,13 +147,15 @@ class ClientEngine:
 
     def _identify(self, given: str | None) -> None:
         """Who we are, and the ids of our messages."""
-        self.identity = Identity(self.driver.now.wall_ms, given)
+        self.identity = Identity(self.driver.now.wall_ms, given, self.options.unit_name)
         keys = self.impl.remoting.UniqueKeys
         self.keys = keys(bytes((127, 0, 0, 1)), self.identity.pid & 0xFFFF, self.identity.salt)
 
     def _arm(self) -> None:
         self.timers.after(self.options.route_interval, self._refresh_routes)
         self.timers.after(self.options.heartbeat_interval, self._beat)
+        if self._address_server is not None:
+            self.timers.after(FIRST, self._look_again)
 
     @property
     def client_id(self) -> str:
@@ -141,12 +175,23 @@ class ClientEngine:
         link = self.links.get(address)
         if link is None:
             host, port = split_address(address)
-            source = "name server" if address in self.name_servers.addresses else "route"
-            where = Address(host, port, source)
+            where = Address(host, port, self._source(address), self._tls)
             link = self.links[address] = Link(self.driver, self.timers, self, where, self.impl.remoting.FrameReader)
         if not link.usable:
             link.connect(self.driver.now.mono + self.options.connect_timeout)
         return link
+
+    def _source(self, address: str) -> str:
+        """Where an address is from, for people who look for the reason why nobody answers there."""
+        if address in self.name_servers.addresses:
+            return "name server" if self._address_server is None else f"from {self._address_server.url}"
+        hint = "the broker's brokerIP1, or rewrite_address=, can change it" if private(address) else "of a route"
+        return f"told by name server {self.name_servers.current}: {hint}"
+
+    def sending_address(self, name: str) -> str:
+        """As `broker_address`, for sends: the VIP channel's if that is wanted."""
+        address = self.broker_address(name)
+        return vip(address) if self.options.vip_channel else address
 
     def broker_address(self, name: str) -> str:
         """Where requests to a broker go; a LinkError that asks for a fresh route if no route names it."""
@@ -176,13 +221,28 @@ class ClientEngine:
         """Send a frame that is encoded already."""
         slot: Slot[Any] = Slot()
         deadline = self.driver.now.mono + (self.options.request_timeout if timeout is None else timeout)
+        if self._dresser.needed:
+            frame = self._dresser.dress(frame)
         self.link(address).send(opaque, frame, slot, deadline, request)
         return slot
 
-    def tell(self, address: str, code: Request, fields: Mapping[str, str], body: bytes = b"") -> None:
+    def write(self, address: str, frame: bytes) -> None:
+        """Send a request that nobody answers, encoded already."""
+        self.link(address).write(self._dresser.dress(frame) if self._dresser.needed else frame)
+
+    def tell(
+        self,
+        address: str,
+        code: Request,
+        fields: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        remark: str | None = None,
+    ) -> None:
         """Send a request that nobody answers."""
-        frame = self.impl.remoting.encode_frame(int(code), self.opaque(), flag=ONEWAY, fields=fields, body=body)
-        self.link(address).write(frame)
+        encode = self.impl.remoting.encode_frame
+        frame = encode(int(code), self.opaque(), flag=ONEWAY, fields=fields, body=body, remark=remark)
+        self.write(address, frame)
 
     def ask_steps(
         self,
@@ -207,6 +267,8 @@ class ClientEngine:
     def ask_name_server_steps(self, code: Request, fields: Mapping[str, str]) -> Steps[bytes]:
         """The body of a success of any name server; one that cannot be reached is passed over."""
         lost: MQError | None = None
+        if not len(self.name_servers):
+            yield from self._find_name_servers_steps()
         for _ in range(len(self.name_servers)):
             address = self.name_servers.current
             try:
@@ -218,6 +280,32 @@ class ClientEngine:
                 body: bytes = frame.body
                 return body
         raise LinkError(f"no name server of {self.name_servers} answered: {lost}") from lost
+
+    def _find_name_servers_steps(self) -> Steps[None]:
+        """Wait for the address server's page; one request for all who wait."""
+        if self._looking is None:
+            self._looking = run_steps(self._look_steps())
+            self._looking.then(self._looked)
+        yield self._looking
+
+    def _looked(self, slot: Slot[None]) -> None:
+        self._looking = None
+
+    def _look_steps(self) -> Steps[None]:
+        assert self._address_server is not None
+        found = yield from self._address_server.fetch_steps()
+        if self.name_servers.replace(found):
+            LOG.info("name servers by %s: %s", self._address_server.url, self.name_servers)
+
+    def _look_again(self, now: Now) -> None:
+        """The list may have changed; while the page cannot be had, the last one is used."""
+        self.timers.after(EVERY, self._look_again)
+        run_steps(self._find_name_servers_steps()).then(self._told_by_address_server)
+
+    @staticmethod
+    def _told_by_address_server(slot: Slot[None]) -> None:
+        if slot.error is not None:
+            LOG.warning("%s", slot.error)
 
     def outside(self, call: Callable[[], T]) -> Slot[T]:
         """Do what may block, such as writing a file, where it harms nobody; the slot gets what came of it."""

@@ -22,11 +22,12 @@ class Identity:
 
     __slots__ = ("client_id", "host", "pid", "salt")
 
-    def __init__(self, wall_ms: int, given: str | None = None) -> None:
+    def __init__(self, wall_ms: int, given: str | None = None, unit: str | None = None) -> None:
         self.host = re.sub(r"[^a-zA-Z0-9._-]", "_", os.uname().nodename) or "localhost"
         self.pid = os.getpid()
         self.salt = _CHANCE.getrandbits(32)
-        self.client_id = given or f"{self.host}@{self.pid}#{wall_ms:x}#{self.salt:08x}"
+        made = f"{self.host}@{self.pid}#{wall_ms:x}#{self.salt:08x}"
+        self.client_id = given or (f"{made}@{unit}" if unit else made)
 
 
 class ClashWatch:

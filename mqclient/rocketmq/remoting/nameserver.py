@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import ip_address
 from random import Random
 
 from mqclient.errors import ConfigError
@@ -20,18 +21,32 @@ class NameServers:
     True
     """
 
-    def __init__(self, addresses: str | Iterable[str], random: Random) -> None:
+    def __init__(self, addresses: str | Iterable[str], random: Random, *, wanted: bool = True) -> None:
         texts = addresses.split(";") if isinstance(addresses, str) else list(addresses)
-        self.addresses = [parse_address(text) for text in texts if text.strip()]
-        if not self.addresses:
-            raise ConfigError(
-                "no name server: give one, as in Client('127.0.0.1:9876'), or set NAMESRV_ADDR ('a:9876;b:9876')"
-            )
-        random.shuffle(self.addresses)  # a thousand clients shall not all ask the first
+        self._random = random
+        self.addresses: list[str] = []
         self._index = 0
+        self.replace([parse_address(text) for text in texts if text.strip()])
+        if wanted and not self.addresses:
+            raise ConfigError(
+                "no name server: give one, as in Client('127.0.0.1:9876'), set NAMESRV_ADDR ('a:9876;b:9876'), or name "
+                "the page that lists them with address_server="
+            )
+
+    def replace(self, addresses: list[str]) -> bool:
+        """The list is this now; the one in use stays in use if it is still there. Whether anything changed."""
+        if set(addresses) == set(self.addresses):
+            return False
+        current = self.addresses[self._index] if self.addresses else None
+        self.addresses = list(addresses)
+        self._random.shuffle(self.addresses)  # a thousand clients shall not all ask the first
+        self._index = self.addresses.index(current) if current in self.addresses else 0
+        return True
 
     @property
     def current(self) -> str:
+        if not self.addresses:
+            raise ConfigError("no name server is known yet: the address server has not told one")
         return self.addresses[self._index]
 
     def failed(self, address: str) -> None:
@@ -48,7 +63,7 @@ class NameServers:
 
 def parse_address(text: str) -> str:
     """`host:port` in its one form; the port of name servers if none is given."""
-    text = text.strip()
+    text = text.strip().rpartition("//")[2]  # clouds give theirs as http://…, though it is no HTTP
     host, port = split_address(text)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -63,3 +78,18 @@ def split_address(text: str) -> tuple[str, int]:
     if not host or not (port or str(DEFAULT_PORT)).isdigit():
         raise ConfigError(f"{text!r} is no address: host:port is, or [ipv6]:port")
     return host, int(port or DEFAULT_PORT)
+
+
+def vip(address: str) -> str:
+    """The broker's second port, which serves sends only: two below the first."""
+    head, _, port = address.rpartition(":")
+    return f"{head}:{int(port) - 2}"
+
+
+def private(address: str) -> bool:
+    """Whether this is an address that only machines nearby can reach: of a container, or of this host itself."""
+    try:
+        host = ip_address(split_address(address)[0])
+    except ValueError:  # a name
+        return False
+    return host.is_private

@@ -43,6 +43,8 @@ class ProducerEngine:
         self.preparer = Preparer(self.remoting, self.options)
         self.faults = Faults()
         self.closed = False
+        self.checker: Any = None
+        """Who answers brokers' questions about transactions."""
         self._hash = client.impl.digest.java_string_hash
         self._future = client.impl.handover.SendFuture
         self._begin()
@@ -162,6 +164,8 @@ class ProducerEngine:
         self.budget.close(ClosedError(f"the producer {self.group!r} is closed"))
         if not self.client.closed:
             yield self.flush()
+        if self.checker is not None:
+            yield from self.checker.close_steps()
         self.client.producers.pop(self.group, None)
         if not self.client.closed:
             farewells = []
@@ -239,8 +243,8 @@ class ProducerEngine:
         if route is None or not route.writable:
             route = yield self.client.routes.publish(prepared.topic)
         queue = self.choose(route, prepared.key, None)
-        address = self.client.broker_address(queue.broker_name)
-        self.client.link(address).write(self.encode(self.client.opaque(), prepared, queue, oneway=True))
+        address = self.client.sending_address(queue.broker_name)
+        self.client.write(address, self.encode(self.client.opaque(), prepared, queue, oneway=True))
 
 
 def _all_steps(slots: Sequence[Slot[Any]]) -> Steps[None]:

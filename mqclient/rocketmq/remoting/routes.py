@@ -48,10 +48,11 @@ class Route:
     __hash__ = None  # type: ignore[assignment]
 
 
-def parse_route(topic: str, body: Any, queues: int | None = None) -> Route:
+def parse_route(topic: str, body: Any, queues: int | None = None, rewrite: Callable[[str], str] | None = None) -> Route:
     """A route out of its body; `queues`: at most so many a broker, for a topic that the template stands in for."""
+    turn = rewrite or str
     brokers = {
-        str(data["brokerName"]): {int(number): str(address) for number, address in data["brokerAddrs"].items()}
+        str(data["brokerName"]): {int(number): turn(str(address)) for number, address in data["brokerAddrs"].items()}
         for data in body.get("brokerDatas", ())
     }
     readable, writable = [], []
@@ -122,7 +123,7 @@ class Routes:
             if error.code != Response.TOPIC_NOT_EXIST:
                 raise
             body = yield from self._client.ask_name_server_steps(Request.GET_ROUTEINFO_BY_TOPIC, {"topic": TEMPLATE})
-            route = parse_route(topic, read_body(body), TEMPLATE_QUEUES)
+            route = parse_route(topic, read_body(body), TEMPLATE_QUEUES, self._client.options.rewrite_address)
             self._keep(route)
         if not route.writable:
             raise ConfigError(f"topic {topic!r} has no queue that may be written to")
@@ -153,7 +154,7 @@ class Routes:
     def _fetch_steps(self, topic: str) -> Steps[Route]:
         try:
             body = yield from self._client.ask_name_server_steps(Request.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-            route = parse_route(topic, read_body(body))
+            route = parse_route(topic, read_body(body), rewrite=self._client.options.rewrite_address)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, MQError):
                 raise

@@ -55,7 +55,7 @@ class Sending:
             if left <= 0:
                 raise DeadlineError(f"no time left to send to {topic}").about(request=self.prepared.code.name)
             queue = self._queue or self._engine.choose(route, self.prepared.key, self._avoid)
-            self._send(queue, client.broker_address(queue.broker_name), left)
+            self._send(queue, client.sending_address(queue.broker_name), left)
         except MQError as error:
             self._end(error)
 

@@ -20,6 +20,7 @@ from mqclient import _impl
 from mqclient.core.driver import SyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.io.threads import ThreadsDriver
+from mqclient.io.tls import encrypted
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine
 from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
@@ -33,11 +34,13 @@ from mqclient.rocketmq.remoting.push_options import PushOptions, push_options
 from mqclient.rocketmq.remoting.sync_admin import Admin
 from mqclient.rocketmq.remoting.sync_consumer import PullConsumer, PushConsumer
 from mqclient.rocketmq.remoting.sync_producer import Producer
+from mqclient.rocketmq.remoting.sync_transactions import TransactionalProducer
+from mqclient.rocketmq.remoting.transactions import Check, TransactionEngine
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Admin", "Client", "Producer", "PullConsumer", "PushConsumer"]
+__all__ = ["Admin", "Client", "Producer", "PullConsumer", "PushConsumer", "TransactionalProducer"]
 
 
 class Client:
@@ -51,6 +54,7 @@ class Client:
         self, name_servers: str | Sequence[str] | None = None, *, impl: str | None = None, **options: Any
     ) -> None:
         servers = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
+        chosen = Options.of(options)
         namespace = _impl.default if impl is None else _impl.select(impl)
         self._driver: SyncDriver = ThreadsDriver("mqclient-rocketmq", send_now=namespace.remoting.send_now)
         with self._driver.enter():
@@ -58,7 +62,8 @@ class Client:
                 self._driver,
                 namespace,
                 servers,
-                Options.of(options),
+                chosen,
+                tls=None if chosen.tls is None else encrypted(chosen.tls),
             )
 
     @property
@@ -69,6 +74,16 @@ class Client:
     def producer(self, group: str, **options: Any) -> Producer:
         """A producer of this group; options: see `mqclient.rocketmq.remoting.producer_options.ProducerOptions`."""
         return self._open_producer(group, ProducerOptions.of(options))
+
+    def transactional_producer(
+        self, group: str, *, check: Check, check_threads: int = 4, **options: Any
+    ) -> TransactionalProducer:
+        """A producer whose messages are delivered if a local transaction commits.
+
+        `check(message)` tells brokers what became of a transaction whose end they did not hear of, perhaps of another
+        process of the group: a TransactionState. A function or a coroutine function; so many calls at once.
+        """
+        return self._open_transactional(group, check, check_threads, ProducerOptions.of(options))
 
     def push_consumer(
         self,
@@ -140,6 +155,13 @@ class Client:
     def _open_producer(self, group: str, options: ProducerOptions) -> Producer:
         with self._driver.enter():
             return Producer(self._driver, ProducerEngine(self._engine, group, options))
+
+    def _open_transactional(
+        self, group: str, check: Check, threads: int, options: ProducerOptions
+    ) -> TransactionalProducer:
+        with self._driver.enter():
+            engine = TransactionEngine.of(self._engine, group, options, check, threads)
+        return TransactionalProducer(self._driver, engine)
 
     def _open_push(
         self,

@@ -98,7 +98,7 @@ def test_a_wrong_name_is_refused_and_another_name_may_be_given(
 @BOTH
 def test_no_verification_only_if_asked_for(ask: object, server: EchoServer) -> None:
     assert callable(ask)
-    assert ask(server.address._replace(tls=encrypted(TLS(verify=False))), [b"x"]) == [b"x"]
+    assert ask(server.address._replace(tls=encrypted(TLS(insecure_trust_anyone=True))), [b"x"]) == [b"x"]
 
 
 @BOTH

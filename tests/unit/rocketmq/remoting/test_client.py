@@ -160,3 +160,29 @@ def test_in_a_forked_child_it_is_somebody_else(cluster: VirtualCluster) -> None:
     assert client.produce(Message("orders", b"x"))[0].ok
     cluster.world.advance(65)
     assert cluster.control.count("HEART_BEAT") > 2  # its timers run again
+
+
+def test_addresses_are_rewritten_and_sends_may_take_the_vip_channel(codec: Any) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 1)
+    told: list[str] = []
+
+    def rewrite(address: str) -> str:
+        told.append(address)
+        return "outside:30911"
+
+    peer = cluster.world.peers[(cluster.broker.broker.name, 10911)]
+    cluster.world.listen(("outside", 30909), peer)
+    client = cluster.client(rewrite_address=rewrite, vip_channel=True)
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.ok
+    assert set(told) == {"10.0.0.1:10911"}
+    assert "outside:30909" in client.engine.links
+
+
+def test_an_address_that_nobody_outside_can_reach_names_the_cure(codec: Any) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 1)
+    cluster.world.refuse(cluster.broker.broker.host)
+    (error,) = cluster.client().produce(Message("orders", b"x"))
+    assert "told by name server names:9876: the broker's brokerIP1, or rewrite_address=, can change it" in str(error)

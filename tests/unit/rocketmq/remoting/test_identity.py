@@ -17,6 +17,7 @@ def test_ids_of_one_host_pid_and_time_differ() -> None:
 
 def test_a_given_id_is_used_as_it_is() -> None:
     assert Identity(1, "10.0.0.1@7").client_id == "10.0.0.1@7"
+    assert Identity(1, None, "unit-a").client_id.endswith("@unit-a")
 
 
 def test_equal_ids_pile_up_and_are_named_within_thirty_seconds(codec: Any, caplog: pytest.LogCaptureFixture) -> None:

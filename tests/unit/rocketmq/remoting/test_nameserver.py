@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.rocketmq.remoting.nameserver import NameServers, parse_address, split_address
+from mqclient.rocketmq.remoting.nameserver import NameServers, parse_address, private, split_address, vip
 
 
 def test_lists_and_texts() -> None:
@@ -42,3 +42,22 @@ def test_addresses() -> None:
     for wrong in (":1", "host:port", "[]:1"):
         with pytest.raises(ConfigError, match="is no address"):
             split_address(wrong)
+
+
+def test_a_new_list_keeps_the_one_in_use() -> None:
+    servers = NameServers("", Random(1), wanted=False)
+    with pytest.raises(ConfigError, match="address server"):
+        _ = servers.current
+    assert servers.replace(["a:1", "b:2"])
+    current = servers.current
+    assert not servers.replace(["b:2", "a:1"])
+    assert servers.replace(["c:3", current])
+    assert servers.current == current
+    assert servers.replace(["d:4"])
+    assert servers.current == "d:4"
+
+
+def test_other_forms_and_ports() -> None:
+    assert parse_address("http://MQ_INST_1_2.cloud:8080") == "MQ_INST_1_2.cloud:8080"
+    assert vip("[::1]:10911") == "[::1]:10909"
+    assert [private(text) for text in ("172.17.0.2:10911", "8.8.8.8:1", "broker:1")] == [True, False, False]
