@@ -152,17 +152,22 @@ class Data:
         self,
         owner: str,
         name: str,
-        live: Watched[Any, Any],
+        live: Mapping[Any, Any],
         dump: Callable[[Any], Any] = lambda value: value,
         load: Callable[[Any, Any], None] | None = None,
     ) -> None:
-        """Keep a table from now on; keys are text, numbers, or tuples of them."""
-        self._shelves[owner].tables[name] = Table(live, dump, load or live.__setitem__)
-        live.tell = lambda key: self.tell(owner, name, key)
+        """Keep a table from now on; keys are text, numbers, or tuples of them. One that is not watched is told of by
+        `tell`, and needs a `load`."""
+        if isinstance(live, Watched):
+            load = load or live.__setitem__
+            live.tell = lambda key: self.tell(owner, name, key)
+        assert load is not None
+        self._shelves[owner].tables[name] = Table(live, dump, load)
 
     def track(self, owner: str, key: Any, log: Log) -> None:
-        """Keep a log from now on."""
-        self._track(Kept(self._next, owner, key, log, log.first))
+        """Keep a log from now on, if it is not kept yet."""
+        if id(log) not in self._by_log:
+            self._track(Kept(self._next, owner, key, log, log.first))
 
     def trimmed(self, log: Log) -> None:
         """Its oldest records may be forgotten."""
@@ -348,12 +353,8 @@ class Data:
         strange = {owner for owner, _ in tables} | {kept.owner for kept in self._logs.values()}
         strange -= self._shelves.keys()
         if strange:
-            text = (
-                f"the data folder {str(self.folder)!r} also holds {', '.join(sorted(strange))}, which this broker does "
-            )
-            raise ConfigError(
-                text + "not serve: start it with the doors and the number of brokers that it was made with"
-            )
+            text = f"the data folder {str(self.folder)!r} also holds {', '.join(sorted(strange))}: "
+            raise ConfigError(text + "start it with the doors and the number of brokers that it was made with")
         for kept in self._logs.values():
             self._shelves[kept.owner].adopt(kept.key, kept.log)
         for owner, shelf in self._shelves.items():

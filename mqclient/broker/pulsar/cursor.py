@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 
 def bits_of(words: Sequence[int]) -> int:
@@ -32,12 +34,14 @@ class Cursor:
     (True, -1, True, 1)
     """
 
-    __slots__ = ("_above", "_parts", "mark")
+    __slots__ = ("_above", "_parts", "mark", "tell")
 
     def __init__(self, mark: int) -> None:
         self.mark = mark
         self._above: set[int] = set()
         self._parts: dict[int, int] = {}
+        self.tell: Callable[[], object] = _nobody
+        """Called when it has moved."""
 
     def acked(self, entry: int) -> bool:
         return entry <= self.mark or entry in self._above
@@ -56,6 +60,7 @@ class Cursor:
         self._parts.pop(entry, None)
         self._above.add(entry)
         self._advance()
+        self.tell()
         return True
 
     def ack_part(self, entry: int, count: int, remaining: int) -> int:
@@ -66,6 +71,7 @@ class Cursor:
             return 0
         if after:
             self._parts[entry] = after
+            self.tell()
         else:
             self.ack(entry)
         return (before ^ after).bit_count()
@@ -76,18 +82,38 @@ class Cursor:
             self._above = {above for above in self._above if above > entry}
             self._parts = {part: bits for part, bits in self._parts.items() if part > entry}
             self._advance()
+            self.tell()
 
     def reset(self, mark: int) -> None:
         """As if nothing after `mark` had ever been acknowledged."""
         self.mark = mark
         self._above.clear()
         self._parts.clear()
+        self.tell()
 
     def acked_between(self, start: int, stop: int) -> int:
         """How many entries of a range above the mark are acknowledged."""
         return sum(start <= entry < stop for entry in self._above)
 
+    def dump(self) -> dict[str, Any]:
+        """As JSON has it: ranges of what is acknowledged above the mark, and what is left of entries in hex."""
+        rows = [
+            [entry for _, entry in run] for _, run in groupby(enumerate(sorted(self._above)), lambda at: at[1] - at[0])
+        ]
+        above = [[row[0], row[-1]] for row in rows]
+        return {"mark": self.mark, "above": above, "parts": [[part, f"{bits:x}"] for part, bits in self._parts.items()]}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """The reverse."""
+        self.mark = dumped["mark"]
+        self._above = {entry for first, last in dumped["above"] for entry in range(first, last + 1)}
+        self._parts = {part: int(bits, 16) for part, bits in dumped["parts"]}
+
     def _advance(self) -> None:
         while self.mark + 1 in self._above:
             self.mark += 1
             self._above.discard(self.mark)
+
+
+def _nobody() -> None:
+    """Nothing is kept."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.data import Watched
+
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.policies import Policies
     from mqclient.pulsar.names import TopicName
@@ -19,10 +21,10 @@ class Dedup:
     (4, -1)
     """
 
-    __slots__ = ("_decided", "_enabled", "_highest")
+    __slots__ = ("_decided", "_enabled", "highest")
 
     def __init__(self) -> None:
-        self._highest: dict[str, int] = {}
+        self.highest: Watched[str, int] = Watched()
         self._enabled = False
         self._decided = -1
 
@@ -32,19 +34,19 @@ class Dedup:
             self._decided = policies.changes
             self._enabled = bool(policies.value("deduplicationEnabled", topic))
             if not self._enabled:
-                self._highest.clear()
+                self.highest.clear()
         return self._enabled
 
     def is_new(self, producer: str, sequence_id: int) -> bool:
         """Whether to store it; what is stored is remembered."""
-        if sequence_id <= self._highest.get(producer, -1):
+        if sequence_id <= self.highest.get(producer, -1):
             return False
-        self._highest[producer] = sequence_id
+        self.highest[producer] = sequence_id
         return True
 
     def last(self, producer: str) -> int:
         """The last sequence id stored, -1 if there is none."""
-        return self._highest.get(producer, -1)
+        return self.highest.get(producer, -1)
 
 
 def is_duplicate(dedup: Dedup, producer: str, sequence_id: int, entry: Any) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from mqclient.broker.broker import House
 from mqclient.broker.pulsar import life
-from mqclient.broker.pulsar.http import HttpSession
+from mqclient.broker.pulsar.data import Keeper
+from mqclient.broker.pulsar.http import Answer, HttpSession, Request
 from mqclient.broker.pulsar.rest import Rest
 from mqclient.broker.pulsar.session import Session
 from mqclient.broker.pulsar.topics import Topics
@@ -21,6 +22,7 @@ class PulsarDoor:
     def __init__(self, house: House) -> None:
         self.house = house
         self.topics = Topics(house)
+        self._keeper = None if house.data is None else Keeper(house.data, self.topics)
         self.sessions: set[Session] = set()
         self.visitors: set[HttpSession] = set()
         self.rest = Rest(self)
@@ -33,7 +35,9 @@ class PulsarDoor:
 
     async def start(self, host: str) -> None:
         port = await self._listen(lambda: Session(self), host, "pulsar_port")
-        rest = await self._listen(lambda: HttpSession(self.rest.answer, self.visitors), host, "pulsar_rest_port")
+        rest = await self._listen(lambda: HttpSession(self._administer, self.visitors), host, "pulsar_rest_port")
+        if self._keeper is not None:
+            self._keeper.start()
         self.url, self.rest_url = f"pulsar://{host}:{port}", f"http://{host}:{rest}"
 
     async def _listen(self, make: Callable[[], asyncio.BaseProtocol], host: str, setting: str) -> int:
@@ -41,6 +45,13 @@ class PulsarDoor:
         server = await asyncio.get_running_loop().create_server(make, host, port)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
+
+    def _administer(self, request: Request) -> Answer:
+        """Answered when what was decided is kept."""
+        answer = self.rest.answer(request)
+        if self._keeper is not None and request.method != "GET":
+            self._keeper.look_at_policies()
+        return answer if self.house.save() else Answer(500, {"reason": "it could not be written to the data folder"})
 
     async def stop(self) -> None:
         for server in self._servers:

@@ -24,6 +24,7 @@ def unload(topic: Topic) -> None:
 def terminate(topic: Topic) -> None:
     """Nothing is taken any more; consumers are told when they have everything."""
     topic.terminated = True
+    topic.changed()
     close_producers(topic)
     for subscription in topic.subscriptions.values():
         subscription.poke()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.data import Watched
 from mqclient.broker.pulsar import compatibility
 from mqclient.broker.pulsar.policies import Policies, whole
 from mqclient.broker.pulsar.refused import Refused
@@ -32,11 +33,11 @@ class Schemas:
     def __init__(self, policies: Policies, clock: Clock) -> None:
         self._policies = policies
         self._clock = clock
-        self._of: dict[str, list[Schema]] = {}
+        self.of: Watched[str, list[Schema]] = Watched()
 
     def versions(self, topic: TopicName) -> list[Schema]:
         """All there were, the deletions among them; the version is the place in the list."""
-        return self._of.get(str(whole(topic)), [])
+        return self.of.get(str(whole(topic)), [])
 
     def living(self, topic: TopicName) -> list[Schema]:
         """Those since the last deletion."""
@@ -71,7 +72,7 @@ class Schemas:
         return self._append(topic, schema)
 
     def _append(self, topic: TopicName, schema: Schema) -> int:
-        found = self._of.setdefault(str(whole(topic)), [])
+        found = self.of.setdefault(str(whole(topic)), [])
         if len(found) >= MOST:
             raise Refused(ServerError.NotAllowedError, f"a topic may have {MOST} versions of its schema")
         schema.stored_at = self._clock.wall_ms()
@@ -83,7 +84,7 @@ class Schemas:
         return self._append(topic, Schema(0, b"", deleted=True))
 
     def forget(self, topic: TopicName) -> None:
-        self._of.pop(str(topic), None)
+        self.of.pop(str(topic), None)
 
     def strategy(self, topic: TopicName) -> str:
         return str(self._policies.value("schemaCompatibilityStrategy", topic))

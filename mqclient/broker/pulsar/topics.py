@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.broker import House
+from mqclient.broker.data import Watched
 from mqclient.broker.pulsar.access import Access
 from mqclient.broker.pulsar.dedup import Dedup
 from mqclient.broker.pulsar.policies import Policies, whole
@@ -25,22 +26,31 @@ if TYPE_CHECKING:
 class Topic:
     """One topic, or one partition. Entries are numbered from 0 in one ledger."""
 
-    def __init__(self, name: TopicName, ledger: int) -> None:
+    def __init__(self, name: TopicName, ledger: int, log: Log | None = None) -> None:
         self.name = name
         self.text = str(name)
         self.partition = name.partition
         self.ledger = ledger
-        self.log = Log()
+        self.log = Log() if log is None else log
         self.access = Access()
         self.dedup = Dedup()
-        self.delays: dict[int, int] = {}
+        self.delays: Watched[int, int] = Watched()
         """Entries with a time (ms) before which shared subscriptions do not deliver them."""
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: Watched[str, Subscription] = Watched()
         self.terminated = False
         """Nothing is taken any more; who has acknowledged everything is told."""
         self.messages_in = 0
         self.bytes_in = 0
+        self.changed: Callable[[], object] = lambda: None
+        """Called when it is not what it was."""
         self._latest = 0
+
+    def resume(self) -> None:
+        """Its log is one of a former run."""
+        if len(self.log):
+            self._latest = self.log.time(self.log.next - 1)
+        self.messages_in = sum(self.messages(entry) for entry in range(self.log.first, self.log.next))
+        self.bytes_in = self.log.bytes
 
     def append(self, entry: Any) -> int:
         """Keep an entry as it was sent; its number."""
@@ -90,26 +100,27 @@ class Topics:
         self.house = house
         self.policies = Policies(house.settings)
         self.schemas = Schemas(self.policies, house.clock)
-        self.partitions: dict[str, int] = {}
+        self.partitions: Watched[str, int] = Watched()
         """Partitioned topics: their names, and how many partitions each has."""
-        self._ledgers = count(1)
-        self._names = count()
-        self._topics: dict[str, Topic] = {}
+        self.ledgers = count(1)
+        self.names = count()
+        self.all: Watched[str, Topic] = Watched()
+        """By name."""
 
     def get(self, name: str) -> Topic | None:
-        return self._topics.get(str(TopicName.parse(name)))
+        return self.all.get(str(TopicName.parse(name)))
 
     def make(self, name: str) -> Topic:
         """The topic of this name; whoever may not make it has asked `admit` before."""
         parsed = TopicName.parse(name)
-        topic = self._topics.get(str(parsed))
+        topic = self.all.get(str(parsed))
         if topic is None:
-            topic = self._topics[str(parsed)] = Topic(parsed, next(self._ledgers))
+            topic = self.all[str(parsed)] = Topic(parsed, next(self.ledgers))
         return topic
 
     def forget(self, topic: Topic) -> None:
         """It is gone, and so is what it held."""
-        self._topics.pop(topic.text, None)
+        self.all.pop(topic.text, None)
         if str(whole(topic.name)) not in self.partitions:
             self.schemas.forget(whole(topic.name))
 
@@ -125,21 +136,21 @@ class Topics:
                     topic.subscribe(subscription.name, subscription.kind)
 
     def is_there(self, name: TopicName) -> bool:
-        return str(name) in self._topics or str(name) in self.partitions
+        return str(name) in self.all or str(name) in self.partitions
 
     def each(self) -> list[Topic]:
-        return list(self._topics.values())
+        return list(self.all.values())
 
     def parts(self, name: TopicName) -> list[Topic]:
         """What is stored under a name: its partitions, or the one topic; empty if there is neither."""
         number = self.partitions.get(str(name), 0)
         names = [str(name.partitioned(index)) for index in range(number)] if number else [str(name)]
-        return [topic for text in names if (topic := self._topics.get(text)) is not None]
+        return [topic for text in names if (topic := self.all.get(text)) is not None]
 
     def admit(self, name: str, *, create: bool = True) -> Topic:
         """The topic to produce to or to consume from, made if that is allowed; Refused says why there is none."""
         topic = self.check(name)
-        known = self._topics.get(str(topic))
+        known = self.all.get(str(topic))
         if known is not None:
             return known
         number = self.partitions.get(str(whole(topic)), 0)
@@ -168,9 +179,9 @@ class Topics:
     def in_namespace(self, namespace: str, wanted: Callable[[Topic], bool]) -> list[str]:
         return sorted(
             topic.text
-            for topic in self._topics.values()
+            for topic in self.all.values()
             if f"{topic.name.tenant}/{topic.name.namespace}" == namespace and wanted(topic)
         )
 
     def producer_name(self) -> str:
-        return f"standalone-0-{next(self._names)}"
+        return f"standalone-0-{next(self.names)}"

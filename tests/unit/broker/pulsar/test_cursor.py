@@ -56,3 +56,20 @@ def test_any_order_is_like_a_set() -> None:
             assert [cursor.acked(other) for other in range(40)] == [other in acked for other in range(40)]
             assert cursor.acked(cursor.mark) or cursor.mark == -1
             assert not cursor.acked(cursor.mark + 1)
+
+
+def test_what_is_dumped_can_be_loaded() -> None:
+    random, told = Random(4), []
+    cursor = Cursor(-1)
+    cursor.tell = lambda: told.append(cursor.mark)
+    for _ in range(200):
+        entry = random.randrange(60)
+        cursor.ack(entry) if random.random() < 0.3 else cursor.ack_part(entry, 70, random.getrandbits(70))
+        again = Cursor(5)
+        again.load(cursor.dump())
+        assert [again.remaining(at, 70) for at in range(60)] == [cursor.remaining(at, 70) for at in range(60)]
+        assert (again.mark, again.dump()) == (cursor.mark, cursor.dump())
+    moves = len(told)
+    cursor.ack_up_to(70)
+    cursor.reset(3)
+    assert told[moves:] == [70, 3]
