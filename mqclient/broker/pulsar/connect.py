@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mqclient.broker.pulsar.session import Session
 
 PROTOCOL_VERSION = 21
+FEATURES = ("supports_topic_watchers", "supports_get_partitioned_metadata_without_auto_creation")
 NO_REQUEST_ID = 2**64 - 1
 BEFORE = frozenset((2, 18, 19))
 """What may come before CONNECT was answered."""
@@ -37,7 +38,10 @@ def on_connect(session: Session, request: Any) -> None:
         server_version=f"Pulsar Server (mqclient {__version__})",
         protocol_version=min(PROTOCOL_VERSION, request.protocol_version),
         max_message_size=session.impl.pulsar.MAX_MESSAGE,
-        feature_flags={"supports_get_partitioned_metadata_without_auto_creation": True},
+        feature_flags={
+            "supports_topic_watchers": True,
+            "supports_get_partitioned_metadata_without_auto_creation": True,
+        },
     )
 
 

@@ -11,7 +11,7 @@ from mqclient.broker.pulsar.data import Keeper
 from mqclient.broker.pulsar.http import Answer, HttpSession, Request
 from mqclient.broker.pulsar.rest import Rest
 from mqclient.broker.pulsar.session import Session
-from mqclient.broker.pulsar.topics import Topics
+from mqclient.broker.pulsar.topics import Topic, Topics
 
 
 class PulsarDoor:
@@ -22,6 +22,7 @@ class PulsarDoor:
     def __init__(self, house: House) -> None:
         self.house = house
         self.topics = Topics(house)
+        self.topics.listeners.append(self._tell_watchers)
         self._keeper = None if house.data is None else Keeper(house.data, self.topics)
         self.sessions: set[Session] = set()
         self.visitors: set[HttpSession] = set()
@@ -60,6 +61,11 @@ class PulsarDoor:
             session.close("the broker stops")
         for visitor in list(self.visitors):
             visitor.close()
+
+    def _tell_watchers(self, topic: Topic, there: bool) -> None:
+        for session in self.sessions:
+            for watcher in session.watchers.values():
+                watcher.tell(topic, there)
 
     def soon(self, call: Callable[[], None]) -> None:
         """When the loop has done what it is doing."""

@@ -60,6 +60,9 @@ def on_lookup(session: Session, request: Any) -> None:
     }
     try:
         session.topics.check(request.topic)
+        if request.advertised_listener_name:
+            text = f"the broker do not have {request.advertised_listener_name} listener"
+            raise Refused(ServerError.ServiceNotReady, text)
     except Refused as refused:
         fields = {"response": LookupType.Failed, "error": refused.code, "message": str(refused)}
     session.send(24, "CommandLookupTopicResponse", request_id=request.request_id, **fields)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.dedup import is_duplicate
+from mqclient.broker.pulsar.passing import pass_on
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ def _store(session: Session, producer: Producer, topic: Topic, sequence_id: int,
         topic.dedup, producer.name, sequence_id, entry
     ):
         return -1, -1
+    if not topic.name.persistent:
+        pass_on(topic, entry)
+        return 0, 0
     return topic.ledger, topic.append(entry)
 
 

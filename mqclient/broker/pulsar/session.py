@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient import _schema
 from mqclient.broker.control import Alarm, Fault
-from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, schemas, seek, subscribe
+from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, schemas, seek, subscribe, watchers
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topics
 from mqclient.pulsar.codes import ServerError
@@ -25,7 +25,7 @@ WRITE_BUFFER = 4 << 20
 """Bytes that may wait for a client that reads slowly; while there are more, nothing is dispatched to it."""
 Handler = Callable[["Session", Any], None]
 
-FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek, schemas)
+FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek, schemas, watchers)
 HANDLERS: dict[int, Handler] = {kind: handler for family in FAMILIES for kind, handler in family.HANDLERS.items()}
 NAMES = {number: name for name, number in _schema.enum("BaseCommand.Type").items()}
 OPENING = frozenset(("SUBSCRIBE", "PRODUCER"))
@@ -43,6 +43,7 @@ class Session(asyncio.Protocol):
         self.producers: dict[int, producers.Producer] = {}
         self.closed_producers: dict[int, float] = {}
         self.consumers: dict[int, subscribe.Place] = {}
+        self.watchers: dict[int, watchers.Watcher] = {}
         self.connected = False
         self.closed = False
         self.writable = True

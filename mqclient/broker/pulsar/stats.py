@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
+    from mqclient.broker.pulsar.consumer import Consumer
     from mqclient.broker.pulsar.producers import Producer
-    from mqclient.broker.pulsar.subscription import Consumer, Subscription
+    from mqclient.broker.pulsar.subscription import Subscription
     from mqclient.broker.pulsar.topics import Topic, Topics
 
 
@@ -63,6 +64,7 @@ def _subscription(subscription: Subscription) -> dict[str, Any]:
         "msgBacklog": subscription.backlog,
         "msgOutCounter": subscription.messages_out,
         "unackedMessages": sum(consumer.unacked for consumer in subscription.consumers),
+        "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "type": SubType(subscription.kind).name,
         "isDurable": subscription.durable,
         "activeConsumerName": subscription.active.name if subscription.active else "",
@@ -71,7 +73,10 @@ def _subscription(subscription: Subscription) -> dict[str, Any]:
 
 
 def _consumer(consumer: Consumer) -> dict[str, Any]:
+    selector = consumer.subscription.selector
+    keys = {} if selector is None else {"keyHashRangeArrays": selector.ranges(consumer)}
     return {
+        **keys,
         "consumerName": consumer.name,
         "availablePermits": max(0, consumer.permits),
         "unackedMessages": consumer.unacked,

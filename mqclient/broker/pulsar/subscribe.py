@@ -18,9 +18,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.compatibility import AUTO_CONSUME
+from mqclient.broker.pulsar.consumer import Consumer, stats
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.schema import Schema
-from mqclient.broker.pulsar.subscription import Consumer, Subscription, stats
+from mqclient.broker.pulsar.selectors import Sticky
+from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.broker.pulsar.topics import Topic
 from mqclient.pulsar.codes import InitialPosition, ServerError, SubType
 
@@ -32,6 +34,7 @@ log = logging.getLogger("mqclient.broker")
 EARLIEST = 2**64 - 1
 LATEST = 2**63 - 1
 NO_SCHEMA = 0
+STICKY = 1
 
 
 class Place:
@@ -98,8 +101,7 @@ def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
         session.topics.schemas.check_consumer(topic, Schema.of(request.schema))
     subscription = topic.subscriptions.get(request.subscription)
     if subscription is not None and subscription.consumers:
-        if subscription.kind != request.subType:
-            raise Refused(ServerError.ConsumerBusy, "Subscription is of different type")
+        _compare(subscription, request)
         if subscription.kind == SubType.Exclusive:
             other = subscription.consumers[0]
             if other.session is session:
@@ -113,15 +115,42 @@ def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
     if most and sum(len(other.consumers) for other in topic.subscriptions.values()) >= most:
         raise Refused(ServerError.ConsumerBusy, "Topic reached max consumers limit")
     subscription.kind = request.subType
+    subscription.limit = session.topics.policies.value("maxUnackedMessagesOnSubscription", topic.name)
     limit = session.topics.policies.value("maxUnackedMessagesOnConsumer", topic.name)
     consumer = Consumer(
         session, subscription, request.consumer_id, request.consumer_name, request.priority_level, limit
     )
     if request.HasField("consumer_epoch"):
         consumer.epoch = request.consumer_epoch
+    if request.subType == SubType.Key_Shared:
+        _take_keys(subscription, consumer, request.keySharedMeta)
     place.consumer = consumer
     subscription.add(consumer)
     return None
+
+
+def _compare(subscription: Subscription, request: Any) -> None:
+    """A newcomer wants what is there."""
+    text = "Subscription is of different type. Active subscription type of '{}' is different than the connecting "
+    text += "consumer's type '{}'."
+    names = [SubType(subscription.kind).name, SubType(request.subType).name]
+    alike = subscription.kind == request.subType
+    if alike and request.subType == SubType.Key_Shared:
+        there = isinstance(subscription.selector, Sticky), subscription.out_of_order
+        wanted = request.keySharedMeta.keySharedMode == STICKY, request.keySharedMeta.allowOutOfOrderDelivery
+        alike = there == wanted
+    if not alike:
+        raise Refused(ServerError.ConsumerBusy, text.format(*names))
+
+
+def _take_keys(subscription: Subscription, consumer: Consumer, meta: Any) -> None:
+    """Sticky ranges are checked before anything is changed."""
+    if meta.keySharedMode == STICKY:
+        selector = subscription.selector if isinstance(subscription.selector, Sticky) else Sticky()
+        consumer.hash_ranges = [(known.start, known.end) for known in meta.hashRanges]
+        selector.check(consumer.hash_ranges)
+        subscription.selector = selector
+    subscription.out_of_order = meta.allowOutOfOrderDelivery
 
 
 def _make(session: Session, topic: Topic, request: Any) -> Subscription:
@@ -133,14 +162,15 @@ def _make(session: Session, topic: Topic, request: Any) -> Subscription:
 
 
 def _check(session: Session, request: Any) -> Topic:
-    session.topics.check(request.topic)
+    name = session.topics.check(request.topic)
+    if request.read_compacted and not name.persistent:
+        raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on persistent topics")
     if not request.subscription:
         raise Refused(ServerError.ProducerBusy, "Empty subscription name")
     if request.read_compacted and request.subType in (SubType.Shared, SubType.Key_Shared):
         raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on failover or exclusive subscriptions")
     unsupported = [
         ("compacted reads", request.read_compacted),
-        ("sticky hash ranges", request.HasField("keySharedMeta") and request.keySharedMeta.keySharedMode == 1),
     ]
     for what, asked in unsupported:
         if asked:

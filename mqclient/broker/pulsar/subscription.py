@@ -3,145 +3,21 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar.consumer import Consumer
 from mqclient.broker.pulsar.cursor import Cursor, words_of
 from mqclient.broker.pulsar.delays import Delays
+from mqclient.broker.pulsar.replay import Replay
+from mqclient.broker.pulsar.selectors import Ring, Selector, chosen_by_ring
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
-    from mqclient.broker.pulsar.session import Session
     from mqclient.broker.pulsar.topics import Topic
 
 ROUND_ROBIN = 20
 """Entries that one consumer of a shared subscription gets before it is the next one's turn."""
-
-
-class Consumer:
-    """One consumer's half of the account of permits.
-
-    A permit is the right to push one message. An entry is sent whole, so the account may dip below zero; messages of
-    it that are acknowledged already are not charged. FLOW while blocked on unacknowledged messages is set aside.
-    """
-
-    __slots__ = (
-        "aside",
-        "at_end",
-        "blocked",
-        "consumer_id",
-        "delivered",
-        "epoch",
-        "flows",
-        "limit",
-        "name",
-        "pending",
-        "permits",
-        "priority",
-        "redelivered",
-        "session",
-        "subscription",
-        "unacked",
-    )
-
-    def __init__(
-        self, session: Session, subscription: Subscription, consumer_id: int, name: str, priority: int, limit: int
-    ) -> None:
-        self.session = session
-        self.subscription = subscription
-        self.consumer_id = consumer_id
-        self.name = name
-        self.priority = priority
-        self.limit = limit
-        self.epoch: int | None = None
-        self.permits = 0
-        self.aside = 0
-        self.blocked = False
-        self.unacked = 0
-        self.pending: dict[int, int] = {}
-        """Shared types: entry -> messages of it that were charged and are not acknowledged."""
-        self.flows: list[int] = []
-        """Every grant as it came: for tests, which add them up."""
-        self.delivered = 0
-        self.redelivered = 0
-        self.at_end = False
-
-    def flow(self, permits: int) -> None:
-        self.flows.append(permits)
-        if self.subscription.shared and self.limit and self.unacked >= self.limit:
-            self.blocked = True
-        if self.blocked:
-            self.aside += permits
-        else:
-            self.permits += permits
-            self.subscription.poke()
-
-    def charge(self, entry: int, messages: int) -> None:
-        self.permits -= messages
-        self.delivered += messages
-        if self.subscription.shared:
-            self.pending[entry] = messages
-            self.unacked += messages
-            self.blocked = self.blocked or bool(self.limit and self.unacked >= self.limit)
-
-    def settle(self, entry: int, messages: int) -> None:
-        """That many messages of an entry are acknowledged."""
-        left = self.pending.get(entry, 0) - messages
-        self.unacked -= min(messages, self.pending.get(entry, 0))
-        if left > 0:
-            self.pending[entry] = left
-        else:
-            self.pending.pop(entry, None)
-        if self.blocked and self.unacked <= self.limit // 2:
-            self.unblock()
-
-    def unblock(self) -> None:
-        self.blocked = False
-        self.permits += self.aside
-        self.aside = 0
-        self.subscription.poke()
-
-    def reach_end(self) -> None:
-        """Nothing is left of a terminated topic, and nothing will come: told once, after the first FLOW."""
-        if self.flows and not self.at_end:
-            self.at_end = True
-            self.session.send(27, "CommandReachedEndOfTopic", consumer_id=self.consumer_id)
-
-    @property
-    def ready(self) -> bool:
-        return self.permits > 0 and not self.blocked and self.session.writable
-
-
-class Replay:
-    """Entries that come again, lowest first."""
-
-    __slots__ = ("_entries", "_heap")
-
-    def __init__(self) -> None:
-        self._entries: set[int] = set()
-        self._heap: list[int] = []
-
-    def add(self, entries: Iterable[int]) -> None:
-        for entry in entries:
-            if entry not in self._entries:
-                self._entries.add(entry)
-                heappush(self._heap, entry)
-
-    def discard(self, entry: int) -> None:
-        self._entries.discard(entry)
-
-    def pop(self) -> int | None:
-        while self._heap:
-            entry = heappop(self._heap)
-            if entry in self._entries:
-                self._entries.discard(entry)
-                return entry
-        return None
-
-    def clear(self) -> None:
-        self._entries.clear()
-        self._heap.clear()
 
 
 class Subscription:
@@ -163,6 +39,15 @@ class Subscription:
         self._turn = 0
         self._poked = False
         self.messages_out = 0
+        self.selector: Selector | None = None
+        """Key-shared: who has which keys; set by the first consumer."""
+        self.out_of_order = False
+        """Key-shared: a key goes on at its new owner while the former still has some of it."""
+        self.limit = 0
+        """Messages that all consumers together may have unacknowledged; 0: any number."""
+        self.unacked = 0
+        self.blocked = False
+        self._chunks: dict[str, Consumer] = {}
 
     @property
     def shared(self) -> bool:
@@ -186,6 +71,10 @@ class Subscription:
         if not self.consumers:
             self._read = self.cursor.mark + 1
         self.consumers.append(consumer)
+        if self.kind == SubType.Key_Shared:
+            if self.selector is None:
+                self.selector = Ring(consumer.session.impl.digest)
+            self.selector.add(consumer)
         self._choose(joined=consumer)
 
     def remove(self, consumer: Consumer, *, resets: bool = False) -> None:
@@ -196,11 +85,16 @@ class Subscription:
         self.consumers.remove(consumer)
         self._replay.add(consumer.pending)
         consumer.pending.clear()
+        self.relieve(consumer, consumer.unacked)
+        if self.selector is not None:
+            self.selector.remove(consumer)
         if self.active is consumer:
             self.active = None
         if not self.consumers:
             self._replay.clear()
             self._delays.clear()
+            self._hashes.clear()
+            self.selector = None
             self._read = self.cursor.mark + 1
             if not self.durable and not resets:
                 self.topic.subscriptions.pop(self.name, None)
@@ -213,7 +107,10 @@ class Subscription:
             return
         ordered = sorted(self.consumers, key=lambda consumer: (consumer.priority, consumer.name))
         best = [consumer for consumer in ordered if consumer.priority == ordered[0].priority]
-        chosen = best[self.topic.partition % len(best) if self.topic.partition >= 0 else 0]
+        if self.topic.partition >= 0:
+            chosen = best[self.topic.partition % len(best)]
+        else:
+            chosen = chosen_by_ring(best[0].session.impl.digest, self.topic.text, best)
         changed = chosen is not self.active
         if changed:
             self.active = chosen
@@ -262,11 +159,19 @@ class Subscription:
             return
         wanted = list(consumer.pending) if entries is None else [e for e in entries if e in consumer.pending]
         for entry in wanted:
-            consumer.unacked -= consumer.pending.pop(entry)
+            self.relieve(consumer, consumer.pending.pop(entry))
             self._redeliveries[entry] = self._redeliveries.get(entry, 0) + 1
             consumer.redelivered += 1
         self._replay.add(wanted)
         consumer.unblock()
+
+    def relieve(self, consumer: Consumer, messages: int) -> None:
+        """So many are not unacknowledged any more; at half the limit everybody goes on."""
+        consumer.unacked -= messages
+        self.unacked -= messages
+        if self.blocked and self.unacked < self.limit / 2:
+            self.blocked = False
+            self.poke()
 
     def reset(self, mark: int) -> None:
         """The seek: as if everything after `mark` were new."""
@@ -293,20 +198,28 @@ class Subscription:
 
     def _unread(self, consumer: Consumer) -> Iterator[int]:
         """Entries in order, as long as this consumer can take them."""
-        while consumer.ready and self._read < self.topic.end:
+        view = self.topic.compacted if consumer.read_compacted else None
+        while consumer.ready and self._read < self.topic.readable:
             entry = self._read
             self._read += 1
-            if not self.cursor.acked(entry):
+            left_out = view is not None and view.leaves_out(entry)
+            if not left_out and not self._is_done(entry):
                 yield entry
+
+    def _is_done(self, entry: int) -> bool:
+        """Acknowledged, or nobody's to see; what nobody sees is done with."""
+        if entry in self.topic.hidden:
+            self.cursor.ack(entry)
+        return self.cursor.acked(entry)
 
     def _next(self) -> int | None:
         """Shared: what comes again first, then what is new."""
         while (entry := self._replay.pop()) is not None:
-            if not self.cursor.acked(entry):
+            if not self._is_done(entry):
                 return entry
-        while self._read < self.topic.end:
+        while self._read < self.topic.readable:
             self._read += 1
-            if not self.cursor.acked(self._read - 1) and not self._is_early(self._read - 1):
+            if not self._is_done(self._read - 1) and not self._is_early(self._read - 1):
                 return self._read - 1
         return None
 
@@ -325,83 +238,111 @@ class Subscription:
         self.poke()
 
     def _dispatch_in_turn(self) -> None:
-        while True:
-            ready = [consumer for consumer in self.consumers if consumer.ready]
-            if not ready:
-                return
-            level = min(consumer.priority for consumer in ready)
-            ready = [consumer for consumer in ready if consumer.priority == level]
-            self._turn += 1
-            consumer = ready[self._turn % len(ready)]
-            for _ in range(ROUND_ROBIN):
-                if not consumer.ready:
-                    break
-                entry = self._next()
-                if entry is None:
-                    return
-                self._send(consumer, entry)
+        held: list[int] = []
+        while not self.blocked:
+            consumer = self.next_ready()
+            if consumer is None or not self._give_turn(consumer, held):
+                break
+        self._replay.add(held)
+
+    def next_ready(self) -> Consumer | None:
+        """Shared: whose turn it is, of the highest priority that can take something."""
+        ready = [consumer for consumer in self.consumers if consumer.ready]
+        if not ready:
+            return None
+        level = min(consumer.priority for consumer in ready)
+        ready = [consumer for consumer in ready if consumer.priority == level]
+        self._turn += 1
+        return ready[self._turn % len(ready)]
+
+    def _give_turn(self, consumer: Consumer, held: list[int]) -> bool:
+        """One consumer's share; False: there is nothing more."""
+        for _ in range(ROUND_ROBIN):
+            if not consumer.ready or self.blocked:
+                break
+            entry = self._next()
+            if entry is None:
+                return False
+            chosen = self._of_chunks(entry, consumer)
+            if chosen.ready:
+                self._send(chosen, entry)
+            else:
+                held.append(entry)
+        return True
+
+    def _of_chunks(self, entry: int, consumer: Consumer) -> Consumer:
+        """All parts of a chunked message go to one consumer, as long as it is here."""
+        chunk = self.topic.chunks.get(entry)
+        if chunk is None:
+            return consumer
+        uuid, is_last = chunk
+        owner = self._chunks.get(uuid)
+        if owner is None or owner not in self.consumers:
+            owner = self._chunks[uuid] = consumer
+        if is_last and owner.ready:
+            del self._chunks[uuid]
+        return owner
 
     def _dispatch_by_key(self) -> None:
         """A key belongs to one consumer; while another still has entries of it, or it has no permits, it waits."""
-        ordered = sorted(self.consumers, key=lambda consumer: consumer.name)
-        holders = {self._key_hash(entry): consumer for consumer in self.consumers for entry in sorted(consumer.pending)}
+        assert self.selector is not None or not self.consumers
+        holders: dict[int, Consumer] = {}
+        if not self.out_of_order:
+            holders = {self._key_hash(entry): owner for owner in self.consumers for entry in sorted(owner.pending)}
         waiting: set[int] = set()
         held: list[int] = []
-        while any(consumer.ready for consumer in ordered):
+        while not self.blocked and any(consumer.ready for consumer in self.consumers):
             entry = self._next()
             if entry is None:
                 break
             key = self._key_hash(entry)
-            consumer = ordered[key % len(ordered)]
-            if key in waiting or not consumer.ready or holders.get(key, consumer) is not consumer:
+            owner = self.selector.owner(key) if self.selector is not None else None
+            if key in waiting or owner is None or not owner.ready or holders.get(key, owner) is not owner:
                 waiting.add(key)
                 held.append(entry)
             else:
-                self._send(consumer, entry)
-                holders[key] = consumer
+                self._send(owner, entry)
+                if not self.out_of_order:
+                    holders[key] = owner
         self._replay.add(held)
 
     def _key_hash(self, entry: int) -> int:
         """Of the entry's ordering key, else its key, else of the message itself."""
         known = self._hashes.get(entry)
-        if known is not None:
-            return known
-        impl = self.consumers[0].session.impl
-        stored = impl.pulsar.Entry.from_stored(self.topic.log.record(entry))
+        if known is None:
+            impl = self.consumers[0].session.impl
+            known = self._hashes[entry] = self.slot_of(
+                impl.pulsar.Entry.from_stored(self.topic.log.record(entry)), impl
+            )
+        return known
+
+    def slot_of(self, stored: Any, impl: Any) -> int:
+        """The key's slot, as the selector counts."""
+        assert self.selector is not None
         text = stored.partition_key or ""
         key = stored.ordering_key or (b64decode(text) if stored.key_b64 else text.encode())
-        key = key or f"{stored.producer_name}-{stored.sequence_id}".encode()
-        self._hashes[entry] = hashed = int(impl.digest.murmur3_32(key) % 65536) or 1
-        return hashed
+        return self.selector.slot(
+            impl.digest.murmur3_32(key or f"{stored.producer_name}-{stored.sequence_id}".encode())
+        )
 
     def _send(self, consumer: Consumer, entry: int) -> None:
         """The stored bytes as they are; charged by the messages that are not acknowledged."""
         topic, cursor = self.topic, self.cursor
-        count = topic.messages(entry)
-        bits = cursor.remaining(entry, count)
+        bits = cursor.remaining(entry, topic.messages(entry))
         consumer.charge(entry, bits.bit_count())
         self.messages_out += bits.bit_count()
+        if self.shared:
+            self.unacked += bits.bit_count()
+            self.blocked = self.blocked or bool(self.limit and self.unacked >= self.limit)
+        view = topic.compacted if consumer.read_compacted else None
         frame: bytes = consumer.session.impl.pulsar.encode_message(
             consumer.consumer_id,
             topic.ledger,
             entry,
-            topic.log.record(entry),
+            topic.log.record(entry) if view is None else view.record(entry, topic.log),
             partition=topic.partition,
             redelivery_count=self._redeliveries.get(entry, 0),
             ack_set=words_of(bits) if cursor.partly(entry) else None,
             consumer_epoch=consumer.epoch,
         )
         consumer.session.write(frame)
-
-
-def stats(consumer: Consumer) -> dict[str, Any]:
-    """What CONSUMER_STATS_RESPONSE tells."""
-    return {
-        "consumerName": consumer.name,
-        "availablePermits": max(0, consumer.permits),
-        "unackedMessages": consumer.unacked,
-        "blockedConsumerOnUnackedMsgs": consumer.blocked,
-        "address": consumer.session.peer,
-        "type": SubType(consumer.subscription.kind).name,
-        "msgBacklog": consumer.subscription.backlog,
-    }

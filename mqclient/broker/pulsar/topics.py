@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.broker.broker import House
 from mqclient.broker.data import Watched
 from mqclient.broker.pulsar.access import Access
+from mqclient.broker.pulsar.compacted import Compacted
 from mqclient.broker.pulsar.dedup import Dedup
 from mqclient.broker.pulsar.policies import Policies, whole
 from mqclient.broker.pulsar.refused import Refused
@@ -36,6 +37,11 @@ class Topic:
         self.dedup = Dedup()
         self.delays: Watched[int, int] = Watched()
         """Entries with a time (ms) before which shared subscriptions do not deliver them."""
+        self.chunks: dict[int, tuple[str, bool]] = {}
+        """Entries that are parts of a chunked message: of which, and whether it is the last part."""
+        self.hidden: set[int] = set()
+        """Entries that no consumer sees."""
+        self.compacted: Compacted | None = None
         self.subscriptions: Watched[str, Subscription] = Watched()
         self.terminated = False
         """Nothing is taken any more; who has acknowledged everything is told."""
@@ -61,6 +67,8 @@ class Topic:
         number = self.log.append(entry.stored, self._latest, -entry.num_messages if entry.batched else 1)
         if entry.deliver_at is not None:
             self.delays[number] = entry.deliver_at
+        if entry.chunk_id is not None and entry.uuid is not None:
+            self.chunks[number] = entry.uuid, entry.chunk_id + 1 == entry.num_chunks
         for subscription in self.subscriptions.values():
             subscription.poke()
         return number
@@ -78,6 +86,11 @@ class Topic:
     @property
     def end(self) -> int:
         return self.log.next
+
+    @property
+    def readable(self) -> int:
+        """Entries from here on are not for consumers yet."""
+        return self.end
 
     def messages(self, entry: int) -> int:
         """How many messages an entry holds."""
@@ -102,6 +115,8 @@ class Topics:
         self.schemas = Schemas(self.policies, house.clock)
         self.partitions: Watched[str, int] = Watched()
         """Partitioned topics: their names, and how many partitions each has."""
+        self.listeners: list[Callable[[Topic, bool], None]] = []
+        """Called with a topic that came (True) or went."""
         self.ledgers = count(1)
         self.names = count()
         self.all: Watched[str, Topic] = Watched()
@@ -116,11 +131,17 @@ class Topics:
         topic = self.all.get(str(parsed))
         if topic is None:
             topic = self.all[str(parsed)] = Topic(parsed, next(self.ledgers))
+            self._tell(topic, True)
         return topic
+
+    def _tell(self, topic: Topic, there: bool) -> None:
+        for listener in self.listeners:
+            listener(topic, there)
 
     def forget(self, topic: Topic) -> None:
         """It is gone, and so is what it held."""
-        self.all.pop(topic.text, None)
+        if self.all.pop(topic.text, None) is not None:
+            self._tell(topic, False)
         if str(whole(topic.name)) not in self.partitions:
             self.schemas.forget(whole(topic.name))
 
@@ -169,9 +190,6 @@ class Topics:
             topic = TopicName.parse(name)
         except ConfigError as error:
             raise Refused(ServerError.InvalidTopicName, f"Invalid topic name: {error}") from None
-        if not topic.persistent:
-            text = "non-persistent topics are not supported by mqclient's embedded broker"
-            raise Refused(ServerError.NotAllowedError, text)
         if not self.policies.known(topic):
             raise Refused(ServerError.TopicNotFound, "Namespace not found")
         return topic

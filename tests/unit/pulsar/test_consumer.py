@@ -337,8 +337,8 @@ def test_a_waiting_receive_ends_when_the_consumer_is_closed(world: PulsarWorld) 
 
 def test_failover_knows_who_is_active(world: PulsarWorld) -> None:
     client = world.client()
-    first = world.consumer(client, "t", "s", type="failover", name="a")
-    second = world.consumer(client, "t", "s", type="failover", name="b")
+    first = world.consumer(client, "fo4", "s", type="failover", name="a")  # the ring's choice for this topic
+    second = world.consumer(client, "fo4", "s", type="failover", name="b")
     world.world.run()
     assert (first.active, second.active) == (True, False)
     world.face(first).close()

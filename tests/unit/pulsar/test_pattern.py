@@ -92,13 +92,13 @@ def test_a_new_topic_is_seen_within_its_period(world: PulsarWorld) -> None:
 def test_a_topic_that_cannot_be_opened_keeps_none_away(world: PulsarWorld, caplog: pytest.LogCaptureFixture) -> None:
     client = world.client()
     consumer = world.multi(client, re.compile("orders-.*"), "s", pattern_period=10)
+    world.control.answer("SUBSCRIBE", ServerError.AuthorizationError, "not you", times=1)
     send(world, "orders-1")
     send(world, "orders-2")
-    world.control.answer("SUBSCRIBE", ServerError.AuthorizationError, "not you", times=1)
-    world.world.advance(10.5)
+    world.world.run()
     assert len(consumer.topics) == 1
     assert "cannot consume" in caplog.text
-    world.world.advance(10)
+    world.world.advance(10.5)
     assert local(consumer) == ["orders-1", "orders-2"]
 
 

@@ -28,6 +28,8 @@ def test_partitions(raw: RawClient) -> None:
 def test_lookup(raw: RawClient) -> None:
     told = raw.ask("LOOKUP", topic="t")[1]
     assert (told.response, told.brokerServiceUrl, told.authoritative) == (1, "pulsar://broker:6650", True)
+    told = raw.ask("LOOKUP", topic="t", advertised_listener_name="elsewhere")[1]
+    assert (told.response, told.error) == (2, ServerError.ServiceNotReady)
     told = raw.ask("LOOKUP", topic="a/b")[1]
     assert (told.response, told.error) == (2, ServerError.InvalidTopicName)
 

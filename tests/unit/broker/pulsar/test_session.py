@@ -69,7 +69,6 @@ def test_what_is_not_supported_says_so(raw: RawClient) -> None:
     commands: dict[str, dict[str, Any]] = {
         "NEW_TXN": {},
         "TC_CLIENT_CONNECT_REQUEST": {"tc_id": 0},
-        "WATCH_TOPIC_LIST": {"watcher_id": 1, "namespace": "public/default", "topics_pattern": ".*"},
     }
     for kind, fields in commands.items():
         name, told = raw.ask(kind, **fields)

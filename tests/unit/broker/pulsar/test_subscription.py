@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mqclient.broker.pulsar.subscription import Replay
 from tests.support.pulsar_world import PulsarWorld, RawClient
 
 SHARED, FAILOVER, KEY_SHARED = 1, 2, 3
@@ -135,24 +134,80 @@ def test_cumulative(raw: RawClient) -> None:
     assert (cursor.mark, raw.consumer.subscription.backlog) == (1, 1)
 
 
-def test_failover_goes_by_priority_and_name(world: PulsarWorld, raw: RawClient) -> None:
-    raw.produce([b"0"], [b"1"])
-    raw.subscribe(subType=FAILOVER, consumer_name="m")
+def test_failover_goes_by_priority_and_ring(world: PulsarWorld, raw: RawClient) -> None:
+    """On a topic without partitions the ring decides: as a real 4.2.4 chose for "fo1", "a" < "b" < "c" there."""
+    raw.produce([b"0"], [b"1"], topic="fo1")
+    raw.subscribe(subType=FAILOVER, consumer_name="a", topic="fo1")
     raw.flow(10)
     first = RawClient(world)
-    first.subscribe(subType=FAILOVER, consumer_name="a")
+    first.subscribe(subType=FAILOVER, consumer_name="b", topic="fo1")
     told = [(name, told.is_active) for name, told in raw.events[-1:]]
     assert told == [("ACTIVE_CONSUMER_CHANGE", False)]
     assert ids(first.flow(10)) == [0, 1]  # what is not acknowledged, again
     later = RawClient(world)
-    later.subscribe(subType=FAILOVER, consumer_name="z")
+    later.subscribe(subType=FAILOVER, consumer_name="c", topic="fo1")
     assert [told.is_active for name, told in later.events if name == "ACTIVE_CONSUMER_CHANGE"] == [False]
     urgent = RawClient(world)
-    urgent.subscribe(subType=FAILOVER, consumer_name="x", priority_level=-1)
+    urgent.subscribe(subType=FAILOVER, consumer_name="x", priority_level=-1, topic="fo1")
     assert [told.is_active for name, told in urgent.events if name == "ACTIVE_CONSUMER_CHANGE"] == [True]
     urgent.lose()
     first.lose()
+    later.lose()
     assert raw.consumer.subscription.active is raw.consumer
+
+
+def test_of_partitions_the_number_decides(world: PulsarWorld) -> None:
+    clients = [RawClient(world) for _ in range(3)]
+    for name, client in zip("cab", clients, strict=True):
+        client.subscribe(subType=FAILOVER, consumer_name=name, topic="t-partition-4")
+    active = clients[0].consumer.subscription.active
+    assert active is not None
+    assert active.name == "b"
+
+
+def test_the_whole_subscription_has_a_limit(codec: Any) -> None:
+    world = PulsarWorld(codec, maxUnackedMessagesPerSubscription=4)
+    one, two = RawClient(world), RawClient(world)
+    for client in (one, two):
+        client.subscribe(subType=SHARED)
+        client.flow(100)
+    one.produce(*([b"x"] for _ in range(10)))
+    taken = ids(one.entries()) + ids(two.entries())
+    subscription = one.consumer.subscription
+    assert (len(taken), subscription.unacked, subscription.blocked) == (4, 4, True)
+    for client in (one, two):
+        client.events.clear()
+    ack(one, *taken[:2])
+    assert (one.entries() + two.entries(), subscription.blocked) == ([], True)
+    ack(one, taken[2])
+    assert len(one.entries() + two.entries()) == 3
+    two.lose()
+    assert subscription.unacked == one.consumer.unacked
+
+
+def test_parts_of_a_message_go_to_one_consumer(world: PulsarWorld) -> None:
+    clients = [RawClient(world) for _ in range(2)]
+    for client in clients:
+        client.subscribe(subType=SHARED)
+    raw = clients[0]
+    raw.ask("PRODUCER", topic="t", producer_id=9)
+    for message in range(3):
+        for part in range(30):
+            named = {"uuid": f"m{message}", "num_chunks": 30, "chunk_id": part, "total_chunk_size": 30}
+            metadata = raw.codec.encode_metadata("raw", message, 1, **named)
+            raw.write(raw.codec.encode_send(9, message, metadata, b"x", is_chunk=True))
+    limitless = [client.consumer for client in clients]
+    for consumer in limitless:
+        consumer.limit = 0
+    for client in clients:
+        client.events.clear()
+    for _ in range(20):
+        for client in clients:
+            client.write(client.codec.encode_flow(0, 7))
+    took = [{entry.uuid for entry in client.entries()} for client in clients]
+    assert took[0] | took[1] == {"m0", "m1", "m2"}
+    assert not took[0] & took[1]
+    assert sum(len(client.entries()) for client in clients) == 90
 
 
 def test_a_key_waits_while_its_former_owner_has_some_of_it(world: PulsarWorld) -> None:
@@ -185,16 +240,6 @@ def test_keys_given_as_bytes_are_hashed_as_bytes(world: PulsarWorld, raw: RawCli
     raw.flow(10)
     subscription = raw.consumer.subscription
     assert subscription._key_hash(0) == subscription._key_hash(1)
-
-
-def test_what_comes_again_comes_in_order_once() -> None:
-    replay = Replay()
-    replay.add([5, 3, 5, 4])
-    replay.discard(4)
-    assert [replay.pop(), replay.pop(), replay.pop()] == [3, 5, None]
-    replay.add([1])
-    replay.clear()
-    assert replay.pop() is None
 
 
 def test_a_slow_reader_of_bytes_gets_nothing_more(raw: RawClient) -> None:
