@@ -88,6 +88,7 @@ cdef class Message:
         made.partition = self.entry.partition
         made.batch_index = self.batch_index
         made.batch_size = self.entry.m.num_messages if self.batch_index >= 0 else 0
+        made.first_chunk = self.entry.first_chunk
         return made
 
     @property

@@ -106,6 +106,8 @@ class Entry:
 
     topic: str | None
     epoch: int
+    first_chunk: MessageId | None
+    """Written by the engine into the last part of a chunked message: where the first part is."""
     @staticmethod
     def from_stored(stored: Buffer, /, ledger: int = -1, entry: int = -1, partition: int = -1) -> Entry:
         """An entry from the bytes that a broker keeps (`stored`)."""

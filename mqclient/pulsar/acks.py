@@ -88,9 +88,9 @@ class Acks:
         consumer_id = self._consumer.consumer_id
         position = self.set.take_cumulative()
         if position is not None:
+            self._consumer.chunks.end_until((position[0], position[1] if len(position) == 2 else position[1] - 1))
             connection.write(self._codec.encode_ack(consumer_id, [position], cumulative=True))
-        group = self.set.take()
-        self._told(group)
+        group = self._taken()
         for start in range(0, len(group), self._size):
             connection.write(self._codec.encode_ack(consumer_id, group[start : start + self._size]))
 
@@ -100,8 +100,7 @@ class Acks:
         if connection is None:
             return failed(LinkError("not connected: the acknowledgement was not sent"))
         self.add_many(messages)
-        ids = self.set.take()
-        self._told(ids)
+        ids = self._taken()
         if not ids:  # acknowledged before, or a part of a batch that is told when all of it is
             return completed(None)
         consumer_id, encode = self._consumer.consumer_id, self._codec.encode_ack
@@ -111,16 +110,20 @@ class Acks:
             self._consumer.client.deadline(),
         )
 
-    def _told(self, ids: list[Any]) -> None:
+    def _taken(self) -> list[Any]:
+        """What is to be told: of a message that came in parts all of them."""
+        ids: list[Any] = self.set.take()
         letters = self._consumer.letters
         if letters is not None:
             letters.forget((place[0], place[1]) for place in ids if len(place) == 2)
+        return ids + self._consumer.chunks.others(ids)
 
     def refuse(self, entry: Any, why: int) -> None:
         """An entry that cannot be read: acknowledged with the reason, so that it does not come again."""
         connection = self._consumer.connection
         if connection is not None:
             ids = [(entry.ledger, entry.entry)]
+            ids += self._consumer.chunks.others(ids)
             connection.write(self._codec.encode_ack(self._consumer.consumer_id, ids, validation_error=why))
 
     def clear(self) -> None:

@@ -15,6 +15,7 @@ from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, 
 from mqclient.pulsar import requests
 from mqclient.pulsar.acks import Acks
 from mqclient.pulsar.attachment import Attachment
+from mqclient.pulsar.chunks import Chunks, Whole
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import CompressionType
 from mqclient.pulsar.connection import Connection
@@ -90,6 +91,7 @@ class ConsumerEngine:
         self.redelivery = Redelivery(self, not options.in_order)
         self.unacked = Unacked(self, options.ack_timeout) if options.ack_timeout else None
         self.letters = None if options.letters is None else DeadLetters(self, options.letters)
+        self.chunks = Chunks(self, options.chunked_pending, options.chunk_expiry)
         self._watched = self.unacked is not None or self.letters is not None
         self._home = home
         self.mailbox = self._own_mailbox() if home is None else home.mailbox
@@ -130,7 +132,7 @@ class ConsumerEngine:
     @property
     def resume_at(self) -> tuple[Any, bool]:
         """Where a non-durable subscription goes on when opened anew, and whether at it or after it."""
-        return self._start.resume, self._start.inclusive
+        return self._start.at or self._start.resume, self._start.inclusive
 
     def check_by_batch(self) -> None:
         if not self.options.by_batch:
@@ -166,6 +168,7 @@ class ConsumerEngine:
         """Everything that is not acknowledged comes again; what waits here is dropped first."""
         self.acks.flush()
         self._drop_waiting()
+        self.chunks.clear()
         self._repeats = True
         if self.unacked is not None:
             self.unacked.clear()
@@ -306,6 +309,7 @@ class ConsumerEngine:
         self._detached()
         self.acks.close()
         self.redelivery.clear()
+        self.chunks.clear()
         self.mailbox.clear(self._source)
         if self._home is not None:
             self._home.on_child_failed(self, error)
@@ -329,9 +333,8 @@ class ConsumerEngine:
         if self._seeking == epoch:
             self.permits.release(entry.charged, self._reasons.SKIPPED, epoch)
             return
-        if entry.chunk_id is not None:
-            log.warning("%s: part of a chunked message dropped: %d:%d", self._text, entry.ledger, entry.entry)
-            self.permits.release(entry.charged, self._reasons.DISCARDED, epoch)
+        if entry.chunk_id is not None and entry.corrupt is None:
+            self._on_part(entry, source)
         elif self.letters is not None and entry.redelivery_count > self.letters.limit:
             self._bury(entry, epoch, self.letters)
         elif self._sealed or (entry.compression and entry.corrupt is None):
@@ -354,9 +357,9 @@ class ConsumerEngine:
             self.acks.add_cumulative(self._id_of(source.last))
             self.acks.flush()
 
-    def open_sealed(self, entry: Any, source: Any) -> list[Any]:
+    def open_sealed(self, sealed: Any, source: Any) -> list[Any]:
         """A compressed entry, opened on the side that takes; outside of any entry."""
-        batch = self._codec.decode_messages(entry, decompress=_decompress)
+        entry, batch = self._decoded(sealed)
         if self.options.by_batch:
             return self._whole(entry, source, batch)
         messages = self._wanted(entry, list(batch))
@@ -384,7 +387,40 @@ class ConsumerEngine:
         for ledger, entry in keys:
             self.redelivery.nack(ledger, entry, 0.0)
 
+    # ---- told by what gathers messages in parts
+
+    def ack_keys(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Entries that are of no use."""
+        for ledger, entry in keys:
+            self.acks.due(self.acks.set.add_id(ledger, entry))
+
+    def ask_parts_back(self, keys: Iterable[tuple[int, int]]) -> None:
+        """One by one where the type can: in order it would bring back everything, again and again."""
+        if not self.options.in_order:
+            for ledger, entry in keys:
+                self.redelivery.nack(ledger, entry, self.options.nack_delay_after(0))
+
     # ---- inside
+
+    def _on_part(self, entry: Any, source: Any) -> None:
+        """Of a message in parts: with its last one it is whole and takes that part's permit along."""
+        whole = self.chunks.add(entry)
+        if whole is None:
+            last = entry.chunk_id + 1 == entry.num_chunks
+            reason = self._reasons.DISCARDED if last else self._reasons.CHUNK
+            self.permits.release(entry.charged, reason, source.epoch)
+        elif self.letters is not None and entry.redelivery_count > self.letters.limit:
+            self._bury(whole, source.epoch, self.letters)
+        else:
+            self.mailbox.put_sealed(whole, entry.charged, source)
+
+    def _decoded(self, sealed: Any) -> tuple[Any, Any]:
+        """The entry that was sealed, and its messages; it may have come in parts."""
+        if not isinstance(sealed, Whole):
+            return sealed, self._codec.decode_messages(sealed, decompress=_decompress)
+        entry, payload = sealed
+        limit = max(entry.uncompressed_size, len(payload))
+        return entry, self._codec.decode_messages(entry, payload, decompress=_decompress, limit=limit)
 
     def _watch(self, entry: Any, messages: list[Any]) -> None:
         if self.unacked is not None:
@@ -392,9 +428,9 @@ class ConsumerEngine:
         if self.letters is not None:
             self.letters.remember(entry, messages)
 
-    def _bury(self, entry: Any, epoch: int, letters: DeadLetters) -> None:
+    def _bury(self, sealed: Any, epoch: int, letters: DeadLetters) -> None:
         """It came too often: nobody sees it here any more."""
-        batch = self._codec.decode_messages(entry, decompress=_decompress)
+        entry, batch = self._decoded(sealed)
         messages = self._wanted(entry, list(batch))
         self._settle(entry, epoch, batch, len(messages))
         self.permits.release(len(messages), self._reasons.DISCARDED, epoch)
@@ -474,6 +510,7 @@ class ConsumerEngine:
             self.unacked.clear()
         if self.letters is not None:
             self.letters.clear()
+        self.chunks.clear()
         self._repeats = epoch > 1
         self.acks.set.forget()
         self.redelivery.clear()

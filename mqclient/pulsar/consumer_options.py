@@ -60,7 +60,9 @@ class ConsumerOptions:
 
     What was refused by `nack` comes again after `nack_delay`: seconds, or `Delays` that grow. What was taken and not
     acknowledged within `ack_timeout` seconds comes again, too (0: never). `dead_letter`: where messages go that came
-    too often. `retry`: also consume the retry-letter topic, to which `retry_later` sends.
+    too often. Of messages in parts at most `chunked_pending` are gathered at a time (0: any number), each for
+    `chunk_expiry` seconds at most (0: for ever). `retry`: also consume the retry-letter topic, to which `retry_later`
+    sends.
     """
 
     type: str = "exclusive"
@@ -84,6 +86,8 @@ class ConsumerOptions:
     ack_timeout: float = 0.0
     dead_letter: DeadLetter | None = None
     retry: bool = False
+    chunked_pending: int = 10
+    chunk_expiry: float = 60.0
 
     def __post_init__(self) -> None:
         if self.type not in SUB_TYPES:
@@ -105,6 +109,8 @@ class ConsumerOptions:
     def _check_numbers(self) -> None:
         if self.receiver_queue < 0 or self.ack_grouping < 0 or self.nack_delay_after(0) < 0 or self.ack_timeout < 0:
             raise ConfigError("receiver_queue, ack_grouping, nack_delay and ack_timeout are not negative")
+        if self.chunked_pending < 0 or self.chunk_expiry < 0:
+            raise ConfigError("chunked_pending and chunk_expiry are not negative")
         if self.total_receiver_queue < 1 or self.ack_group_size < 1:
             raise ConfigError("total_receiver_queue and ack_group_size are at least 1")
         if self.priority < 0 or self.partition_refresh < 0:

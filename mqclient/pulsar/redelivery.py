@@ -68,6 +68,7 @@ class Redelivery:
             if entry in self._entries:
                 self._entries.discard(entry)
                 entries.append(entry)
+        entries += self._consumer.chunks.others(entries)
         if entries and self._by_entry:
             for start in range(0, len(entries), MAX_IDS):
                 self._ask(entries[start : start + MAX_IDS])

@@ -17,7 +17,7 @@ class Start:
         self.at: Any = None if isinstance(options.start, str) else options.start
         """What lies before this id is not shown; None: nothing is hidden."""
         self.inclusive = options.start_inclusive
-        self.resume: Any = self.at or (codec.EARLIEST if options.start == "earliest" else codec.LATEST)
+        self.resume: Any = self._first(self.at) or (codec.EARLIEST if options.start == "earliest" else codec.LATEST)
         """Where a non-durable subscription goes on when opened anew."""
 
     def hides(self, entry: Any) -> bool:
@@ -55,5 +55,10 @@ class Start:
         """A seek: to a time in ms, or to an id, of which the special ones and times hide nothing."""
         by_time = isinstance(to, int)
         special = by_time or to.entry < 0 or to.ledger == self._codec.LATEST.ledger
-        self.at = None if special else to.first_chunk or to
-        self.resume, self.inclusive = self._codec.EARLIEST if by_time else to, inclusive
+        self.at = None if special else to
+        self.resume, self.inclusive = self._codec.EARLIEST if by_time else self._first(to), inclusive
+
+    @staticmethod
+    def _first(message_id: Any) -> Any:
+        """Where the broker has to begin: a message in parts with its first one."""
+        return message_id if message_id is None else message_id.first_chunk or message_id

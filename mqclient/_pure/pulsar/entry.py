@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, final
 
 from mqclient._pure.digest import crc32c
+from mqclient._pure.pulsar.message_id import MessageId
 from mqclient._pure.pulsar.wire import BYTES, Buffer, Malformed, fields, int32, to_text, u16, u32, words
 
 CHECKSUM_MISMATCH = 2
@@ -78,6 +79,7 @@ class Entry:
         "entry",
         "epoch",
         "event_time",
+        "first_chunk",
         "highest_sequence_id",
         "key_b64",
         "ledger",
@@ -102,6 +104,7 @@ class Entry:
 
     def __init__(self) -> None:
         self.topic: str | None = None
+        self.first_chunk: MessageId | None = None
         self.epoch = 0
         self.consumer_id = self.ledger = self.entry = self.partition = self.batch_index = -1
         self.redelivery_count = 0

@@ -108,7 +108,7 @@ class Message:
     def message_id(self) -> MessageId:
         entry = self.entry
         size = entry.num_messages if self.batch_index >= 0 else 0
-        return MessageId(entry.ledger, entry.entry, entry.partition, self.batch_index, size)
+        return MessageId(entry.ledger, entry.entry, entry.partition, self.batch_index, size, entry.first_chunk)
 
     @property
     def key(self) -> str | None:

@@ -428,19 +428,6 @@ def test_a_seek_among_compressed_entries_skips_with_permits(world: PulsarWorld) 
     world.settled(consumer)
 
 
-def test_parts_of_chunked_messages_are_dropped_aloud(world: PulsarWorld, caplog: pytest.LogCaptureFixture) -> None:
-    consumer = world.consumer(world.client(), "t", "s", receiver_queue=2)
-    codec = world.impl.pulsar
-    for number in range(6):
-        metadata = codec.encode_metadata("p", 0, 1, uuid="u", num_chunks=6, chunk_id=number, total_chunk_size=12)
-        [event] = codec.FrameReader().feed(codec.encode_send(1, 0, metadata, b"xx", is_chunk=True))
-        world.door.topics.make("t").append(event[-1])
-    compressed(world, [b"whole"])
-    assert take(world, consumer) == [b"whole"]
-    world.settled(consumer)
-    assert "chunked" in caplog.text
-
-
 def test_acknowledging_by_the_engine(world: PulsarWorld) -> None:
     client = world.client()
     producer = world.producer(client, "t", batching=False)
