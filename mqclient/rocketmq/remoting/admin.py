@@ -44,7 +44,14 @@ class AdminEngine:
         return sorted(str(topic) for topic in read_body(body).get("topicList") or ())
 
     def reset_offset_steps(
-        self, group: str, topic: str, when: When, *, model: str, force: bool, dry_run: bool
+        self,
+        group: str,
+        topic: str,
+        when: When,
+        model: str,
+        force: bool,
+        dry_run: bool,
+        switch_form: bool = False,
     ) -> Steps[ResetReport]:
         """A group to another place; see `admin_reset` for how each broker is asked."""
         if model not in MODELS:
@@ -53,7 +60,7 @@ class AdminEngine:
         if dry_run:
             return (yield from reset.dry_steps())
         if model == "broadcasting":
-            return (yield from reset.broadcasting_steps())
+            return (yield from reset.broadcasting_steps(switch_form))
         return (yield from reset.clustering_steps(force))
 
     def offsets_steps(self, topic: str, group: str | None) -> Steps[dict[MessageQueue, dict[str, int | None]]]:

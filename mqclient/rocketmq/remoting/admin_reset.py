@@ -8,6 +8,10 @@ the members, so (story 3):
 - A broker of today's form would leave a note that one member alone sees. So 222 is not sent at all; the targets are
   relayed to each member through 307, which brokers hand on with extra fields and body untouched. Members of other
   makes answer their running info, by which we know that they did not move.
+- On the operator's explicit word (`switch_form`) such a broker is put into the old form for a moment, and back whatever
+  happens: that moves members of every make.
+- Where the configuration may not be read, the reset goes both ways, and a member that was moved by the relay absorbs
+  what the broker tells it a second time.
 """
 
 from __future__ import annotations
@@ -21,14 +25,12 @@ from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue, check_group
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
+from mqclient.rocketmq.remoting.relayed import MOVED_FIELD, relay_fields, signed
 
 LOG = logging.getLogger("mqclient.remoting")
 
-RESET_FIELD: Final = "mqclientReset"
-"""Extra field of a relayed 307: the id of the reset."""
-MOVED_FIELD: Final = "mqclientMoved"
-"""Field of a member's answer: how many queues moved."""
-SERVER_SIDE: Final = "useServerSideResetOffset=true"
+OPTION: Final = "useServerSideResetOffset"
+SERVER_SIDE: Final = f"{OPTION}=true"
 RELAY_TIMEOUT: Final = 12.0
 
 MOVED: Final = "moved"
@@ -57,16 +59,19 @@ class GroupReset:
         self._group = group
         self._topic = topic
         self._wall_ms = wall_ms
+        self._switch_form = False
         self._id = f"{client.random.getrandbits(64):016x}"
         self.report = ResetReport({}, {}, {})
 
     def clustering_steps(self, force: bool) -> Steps[ResetReport]:
         """222 to every broker; a failure of one is kept in the report unless it was the only one."""
-        yield from self._brokers_steps(lambda name, queues, address: self._reset_steps(address, force))
+        work = self._forced_steps if force else self._backward_steps
+        yield from self._brokers_steps(work)
         return self.report
 
-    def broadcasting_steps(self) -> Steps[ResetReport]:
+    def broadcasting_steps(self, switch_form: bool = False) -> Steps[ResetReport]:
         """By the form that each broker has."""
+        self._switch_form = switch_form
         yield from self._brokers_steps(self._broadcasting_broker_steps)
         return self.report
 
@@ -79,7 +84,7 @@ class GroupReset:
         route = yield self._client.routes.fetch(self._topic)
         last: MQError | None = None
         for name in sorted(route.brokers):
-            queues = [queue for queue in route.readable if queue.broker_name == name]
+            queues = sorted(queue for queue in {*route.readable, *route.writable} if queue.broker_name == name)
             try:
                 self.report.offsets.update((yield from work(name, queues, self._client.broker_address(name))))
             except MQError as error:
@@ -93,12 +98,52 @@ class GroupReset:
         frame = yield from self._client.ask_steps(address, Request.INVOKE_BROKER_TO_RESET_OFFSET, fields)
         return offset_table(read_body(frame.body))
 
+    def _forced_steps(self, name: str, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+        try:
+            return (yield from self._reset_steps(address, True))
+        except BrokerError as error:
+            if error.code != Response.CONSUMER_NOT_ONLINE:
+                raise
+        # The old form wants members; without any, their offsets are the broker's alone.
+        return (yield from self._write_offsets_steps(queues, address))
+
+    def _backward_steps(self, name: str, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+        """No queue forward: today's form ignores `isForce`, so only those that go back are asked for, one by one.
+
+        The old form ignores which queue is asked for, and obeys `isForce`: it does them all each time, the same.
+        """
+        moved: dict[MessageQueue, int] = {}
+        for queue, offset in (yield from self._targets_steps(queues, address)).items():
+            stored = yield from self._stored_steps(queue, address)
+            if stored is None or offset >= stored:
+                continue
+            fields = requests.reset_offset(self._group, self._topic, self._wall_ms, False)
+            fields |= {"queueId": str(queue.queue_id), "offset": str(offset)}
+            yield from self._client.ask_steps(address, Request.INVOKE_BROKER_TO_RESET_OFFSET, fields)
+            moved[queue] = offset
+        return moved
+
+    def _stored_steps(self, queue: MessageQueue, address: str) -> Steps[int | None]:
+        fields = requests.query_offset(self._group, queue, strict=True)
+        frame = yield self._client.ask(address, Request.QUERY_CONSUMER_OFFSET, fields)
+        return int(frame.field("offset")) if frame.code == Response.SUCCESS else None
+
     def _broadcasting_broker_steps(
         self, name: str, queues: list[MessageQueue], address: str
     ) -> Steps[dict[MessageQueue, int]]:
-        frame = yield from self._client.ask_steps(address, Request.GET_BROKER_CONFIG, {})
-        if SERVER_SIDE.encode() in frame.body.splitlines():
-            return (yield from self._relay_steps(queues, address))
+        try:
+            frame = yield from self._client.ask_steps(address, Request.GET_BROKER_CONFIG, {})
+        except BrokerError as error:
+            if error.code != Response.NO_PERMISSION:
+                raise
+            return (yield from self._both_ways_steps(queues, address))
+        if SERVER_SIDE.encode() not in frame.body.splitlines():
+            return (yield from self._old_form_steps(queues, address))
+        if self._switch_form:
+            return (yield from self._switched_steps(queues, address))
+        return (yield from self._relay_steps(queues, address))
+
+    def _old_form_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
         try:
             moved = yield from self._reset_steps(address, True)
         except BrokerError as error:
@@ -110,11 +155,32 @@ class GroupReset:
             self.report.members.setdefault(client_id, ASKED)
         return moved
 
-    def _write_offsets_steps(self, queues: list[MessageQueue], address: str) -> Steps[None]:
+    def _switched_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+        """The old form for a moment; put back whatever happens, also if it was not clear whether it was changed."""
+        LOG.warning("%s gets %s=false for a moment, as it was asked for", address, OPTION)
+        try:
+            yield from self._client.ask_steps(address, Request.UPDATE_BROKER_CONFIG, {}, f"{OPTION}=false\n".encode())
+            return (yield from self._old_form_steps(queues, address))
+        finally:
+            yield from self._client.ask_steps(address, Request.UPDATE_BROKER_CONFIG, {}, f"{SERVER_SIDE}\n".encode())
+            LOG.warning("%s has %s again", address, SERVER_SIDE)
+
+    def _both_ways_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+        """We may not know the form: relay first, so that members absorb what the broker then tells them, too."""
+        targets = yield from self._relay_steps(queues, address)
+        try:
+            yield from self._reset_steps(address, True)
+        except BrokerError as error:
+            LOG.info("%s refused the reset of %s itself: %s", address, self._group, error)
+        return targets
+
+    def _write_offsets_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
         """What an unpatched broker of the old form wants to see before it tells the members."""
-        for queue, offset in (yield from self._targets_steps(queues, address)).items():
+        targets = yield from self._targets_steps(queues, address)
+        for queue, offset in targets.items():
             fields = requests.update_offset(self._group, queue, offset)
             yield from self._client.ask_steps(address, Request.UPDATE_CONSUMER_OFFSET, fields)
+        return targets
 
     def _relay_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
         targets = yield from self._targets_steps(queues, address)
@@ -126,13 +192,10 @@ class GroupReset:
         return targets
 
     def _member_steps(self, client_id: str, address: str, body: bytes) -> Steps[str]:
-        fields = {
-            "consumerGroup": self._group,
-            "clientId": client_id,
-            "jstackEnable": "false",
-            "topic": self._topic,
-            RESET_FIELD: self._id,
-        }
+        fields = relay_fields(self._group, client_id, self._topic, self._id)
+        auth = self._client.options.auth
+        if auth is not None:
+            fields = signed(fields, body, auth.secret_key, self._client.driver.now.wall_ms)
         try:
             frame = yield from self._client.ask_steps(
                 address, Request.GET_CONSUMER_RUNNING_INFO, fields, body, timeout=RELAY_TIMEOUT

@@ -41,6 +41,7 @@ class PushEngine:
         self.member = Member(client, group, topics, options, self, orderly=push.orderly)
         self._client = client
         self.threads = push.threads
+        self.handler = handler
         self._work: Dispatch = (Orderly if push.orderly else Concurrent)(self.member, handler, push)
         self.counts = self._work.counts
         self._ended: Slot[None] = Wake()

@@ -24,6 +24,7 @@ from mqclient.rocketmq.remoting.offsets import LocalOffsets, RemoteOffsets
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 from mqclient.rocketmq.remoting.pull import Folds, PullLoop
 from mqclient.rocketmq.remoting.rebalance import Rebalance
+from mqclient.rocketmq.remoting.relayed import Absorber
 from mqclient.rocketmq.remoting.subscription import Subscription, Subscriptions
 
 LOG = logging.getLogger("mqclient.remoting")
@@ -70,6 +71,7 @@ class Member:
         self.not_latest = 0
         """How often a broker answered 25: story 1 says never."""
         self.corrected = 0
+        self.absorber = Absorber(client)
         self.rebalance = Rebalance(self, Assignment(client.impl.allocation, options.rule, options.rule_options))
         self.taker = taker
         self._clashes = ClashWatch(client, self._warn_clash)
@@ -80,7 +82,10 @@ class Member:
         client = self.client
         if not self.broadcasting:
             return RemoteOffsets(client, self.group, strict=self.start_ms is not None)
-        return LocalOffsets(client, self.group, OffsetFile(client.options.offset_dir, client.identity.host, self.group))
+        options = client.options
+        return LocalOffsets(
+            client, self.group, OffsetFile(options.offset_dir, client.identity.host, self.group, options.instance)
+        )
 
     # ---- life
 

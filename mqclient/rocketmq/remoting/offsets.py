@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from mqclient.core.slot import Slot, completed
 from mqclient.core.steps import Steps, gather, run_steps
+from mqclient.errors import MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting import requests
-from mqclient.rocketmq.remoting.offset_file import OffsetFile
+from mqclient.rocketmq.remoting.offset_file import OffsetFile, Witness
+from mqclient.rocketmq.remoting.witness import anew_steps
 
 LOG = logging.getLogger("mqclient.remoting")
 
@@ -110,7 +112,7 @@ class LocalOffsets:
         self._group = group
         self._file = file
         self._stored: dict[MessageQueue, int] = {}
-        self._witnesses: dict[MessageQueue, tuple[int, int]] = {}
+        self._witnesses: dict[MessageQueue, Witness] = {}
         self.memory: dict[MessageQueue, int] = {}
         self._writing: Slot[None] = completed(None)
         self._dirty = False
@@ -118,14 +120,28 @@ class LocalOffsets:
 
     def load_steps(self) -> Steps[None]:
         try:
-            self._stored = yield self._client.outside(self._file.load)
+            self._stored, self._witnesses = yield self._client.outside(self._file.load)
         except Exception as error:
             self._warn("cannot read its offsets, and goes on without", error)
 
     def read_steps(self, queue: MessageQueue) -> Steps[int | None]:
-        """Memory first, then what the file held at the start."""
-        yield from ()
-        return self.memory.get(queue, self._stored.get(queue))
+        """Memory first, then what the file held at the start, if the topic is still the one that it speaks of."""
+        if queue in self.memory:
+            return self.memory[queue]
+        stored, witness = self._stored.get(queue), self._witnesses.get(queue)
+        if stored is None or witness is None:
+            return stored
+        try:
+            offset = yield from anew_steps(self._client, self._group, queue, witness)
+        except MQError as error:
+            LOG.info("consumer:%s cannot see whether %s is what it was: %s", self._group, queue, error)
+            return stored
+        if offset is None:
+            return stored
+        LOG.warning("consumer:%s %s was made anew since: goes on at %d, not %d", self._group, queue, offset, stored)
+        self._witnesses.pop(queue, None)
+        self.put(queue, offset)
+        return offset
 
     def mark(self, queue: MessageQueue, offset: int) -> None:
         if offset > self.memory.get(queue, -1):
@@ -171,9 +187,9 @@ class LocalOffsets:
 
     def _write_steps(self) -> Steps[None]:
         # Queues that we do not have at the moment keep their entries.
-        table = {**self._stored, **self.memory}
+        table, witnesses = {**self._stored, **self.memory}, dict(self._witnesses)
         try:
-            yield self._client.outside(lambda: self._file.save(table))
+            yield self._client.outside(lambda: self._file.save(table, witnesses))
         except Exception as error:
             self._warn("cannot write its offsets, and goes on in memory", error)
         else:

@@ -107,7 +107,9 @@ class PullLoop:
                 self._member.on_nothing(process_queue)
             return 0.0
         if code == Response.PULL_OFFSET_MOVED:
-            self._member.correct(process_queue, int(frame.field("nextBeginOffset", "0")))
+            offset = int(frame.field("nextBeginOffset", "0"))
+            if frame.remark != "OFFSET_RESET" or not self._member.absorber.absorbs(self._queue, offset):
+                self._member.correct(process_queue, offset)
             return 0.0
         if code == Response.FLOW_CONTROL:
             return FLOW_CONTROL_DELAY

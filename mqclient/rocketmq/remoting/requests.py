@@ -131,3 +131,20 @@ def pull(
         broker=queue.broker_name,
     )
     return frame
+
+
+def peek(remoting: Any, opaque: int, group: str, queue: MessageQueue, offset: int) -> bytes:
+    """11 for one message, if it is there, by somebody whom the broker need not know."""
+    frame: bytes = remoting.encode_pull(
+        opaque,
+        group,
+        queue.topic,
+        queue.queue_id,
+        offset,
+        max_messages=1,
+        sys_flag=SUBSCRIPTION,
+        subscription="*",
+        expression_type="TAG",
+        broker=queue.broker_name,
+    )
+    return frame

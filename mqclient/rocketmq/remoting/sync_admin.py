@@ -45,14 +45,17 @@ class Admin:
         model: str = "clustering",
         force: bool = True,
         dry_run: bool = False,
+        switch_form: bool = False,
         timeout: float | None = 30.0,
     ) -> ResetReport:
         """Move a group: "earliest", "latest", a datetime or milliseconds. Without `force` no queue moves forward.
 
         `model="broadcasting"` reaches every member on any broker, and the report says of each what became of it.
+        Members that are no mqclient stay where they are on today's brokers, unless `switch_form=True` lets us put those
+        into the old form of resets for a moment: that needs an operator's rights and rewrites their configuration file.
         """
         with self._driver.enter():
-            steps = self._engine.reset_offset_steps(group, topic, when, model=model, force=force, dry_run=dry_run)
+            steps = self._engine.reset_offset_steps(group, topic, when, model, force, dry_run, switch_form)
             slot = run_steps(steps)
         return self._driver.wait(slot, self._driver.deadline(timeout))
 

@@ -11,8 +11,10 @@ from mqclient.core.steps import run_steps
 from mqclient.errors import RemoteError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.admin_reset import FOREIGN, RESET_FIELD, GroupReset
+from mqclient.rocketmq.remoting.admin_reset import FOREIGN, GroupReset
 from mqclient.rocketmq.remoting.bodies import write_body
+from mqclient.rocketmq.remoting.relayed import RESET_FIELD
+from mqclient.rocketmq.signing import acl
 from tests.unit.rocketmq.remoting.cluster import Push, VirtualCluster
 
 TOPIC = "news"
@@ -35,8 +37,10 @@ def listen(cluster: VirtualCluster, folder: Path, **options: Any) -> tuple[Push,
     return push, got
 
 
-def reset(cluster: VirtualCluster, steps: str = "broadcasting_steps", when: int = 0, *arguments: Any) -> Any:
-    client = cluster.client()
+def reset(
+    cluster: VirtualCluster, steps: str = "broadcasting_steps", when: int = 0, *arguments: Any, auth: Any = None
+) -> Any:
+    client = cluster.client(auth=auth)
     with client.driver.enter():
         slot = run_steps(getattr(GroupReset(client.engine, "audit", TOPIC, when), steps)(*arguments))
     report = client.driver.wait(slot)
@@ -102,11 +106,11 @@ def test_a_repeated_relay_is_absorbed(codec: Any, tmp_path: Path) -> None:
 def test_a_broker_that_fails_is_reported_and_the_other_goes_on(codec: Any, tmp_path: Path) -> None:
     cluster = make(codec, brokers=2)
     _, got = listen(cluster, tmp_path)
-    cluster.control.answer("GET_BROKER_CONFIG", 16, "no permission")
+    cluster.control.answer("GET_BROKER_CONFIG", 1, "no permission")
     report = reset(cluster)
     assert set(report.failed) == {"broker-a"}
     assert {queue.broker_name for queue in report.offsets} == {"broker-b"}
-    cluster.control.answer("GET_BROKER_CONFIG", 16, "no permission", times=2)
+    cluster.control.answer("GET_BROKER_CONFIG", 1, "no permission", times=2)
     with pytest.raises(RemoteError, match="no permission"):
         reset(cluster)
     assert len(got) == 10  # its queues of broker-b were at the beginning
@@ -133,3 +137,60 @@ def test_clustering_by_222(codec: Any) -> None:
     cluster.client().push("audit", TOPIC, start="first")
     cluster.world.advance(10)
     assert set(reset(cluster, "clustering_steps", 0, True).offsets.values()) == {0}
+
+
+def test_without_the_right_to_read_the_form_it_goes_both_ways_and_counts_once(codec: Any, tmp_path: Path) -> None:
+    for settings in ({}, {"server_side_reset": False, "mqcloud_patch": True}):
+        cluster = make(codec, **settings)
+        members = [listen(cluster, tmp_path / str(len(settings))) for _ in range(2)]
+        cluster.control.answer("GET_BROKER_CONFIG", 16, "no permission")
+        report = reset(cluster)
+        assert set(report.members.values()) == {"moved"}
+        cluster.world.advance(40)  # until the held pulls have come back with what the broker left for them
+        assert [len(got) for _, got in members] == [20, 20]
+        assert all(push.member.corrected == 0 for push, _ in members)
+
+
+def test_the_old_form_for_a_moment_moves_members_of_every_make(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec)
+    _, got = listen(cluster, tmp_path)
+    report = reset(cluster, "broadcasting_steps", 0, True)
+    assert len(got) == 20
+    assert set(report.members.values()) == {"asked"}
+    assert cluster.broker.broker.setting("useServerSideResetOffset")
+    cluster.control.answer("INVOKE_BROKER_TO_RESET_OFFSET", 206, "Consumer not online")
+    with pytest.raises(RemoteError, match="not online"):
+        reset(cluster, "broadcasting_steps", 0, True)
+    assert cluster.broker.broker.setting("useServerSideResetOffset")
+
+
+def test_members_with_credentials_are_reached_by_who_has_the_same(codec: Any, tmp_path: Path) -> None:
+    cluster = make(codec)
+    push, got = listen(cluster, tmp_path, auth=acl("key", "secret"))
+    own = push.member.client.client_id
+    assert "not signed" in reset(cluster).members[own]
+    assert reset(cluster, auth=acl("key", "secret")).members == {own: "moved"}
+    assert len(got) == 20
+
+
+@pytest.mark.parametrize("server_side", [True, False])
+def test_without_force_no_queue_goes_forward(codec: Any, server_side: bool) -> None:
+    cluster = make(codec, server_side_reset=server_side)
+    cluster.client().push("audit", TOPIC, start="first")
+    cluster.world.advance(10)
+    one, two = (("audit", TOPIC, number) for number in (0, 1))
+    stored = cluster.broker.offsets.stored
+    assert (stored[one], stored[two]) == (5, 5)
+    assert reset(cluster, "clustering_steps", -1, False).offsets == {}
+    report = reset(cluster, "clustering_steps", 0, False)
+    assert set(report.offsets.values()) == {0}
+    assert len(report.offsets) == 2
+
+
+def test_a_group_without_members_is_reset_in_the_old_form_too(codec: Any) -> None:
+    cluster = make(codec, server_side_reset=False)
+    push = cluster.client().push("audit", TOPIC, start="first")
+    cluster.world.advance(10)
+    push.close()
+    assert set(reset(cluster, "clustering_steps", 0, True).offsets.values()) == {0}
+    assert cluster.broker.offsets.stored["audit", TOPIC, 0] == 0

@@ -8,9 +8,8 @@ import pytest
 
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.admin_reset import MOVED_FIELD, RESET_FIELD
-from mqclient.rocketmq.remoting.asked import REMEMBERED
-from mqclient.rocketmq.remoting.bodies import read_body, write_body
+from mqclient.rocketmq.remoting.bodies import read_body
+from tests.support.remoting import message
 from tests.unit.rocketmq.remoting.cluster import Push, VirtualClient, VirtualCluster
 
 
@@ -85,23 +84,29 @@ def test_a_notice_rebalances_the_group_and_no_other(cluster: VirtualCluster, pus
     assert push.member.rebalance.rounds == before + 1
 
 
-def relay(cluster: VirtualCluster, reset_id: str, offset: int) -> Any:
-    """What the member answers to a relayed reset of one queue."""
-    body = write_body({"offsetTable": {MessageQueue("orders", "broker-a", 0): offset}})
-    fields: dict[str, Any] = {"consumerGroup": "billing", "topic": "orders", RESET_FIELD: reset_id}
-    return ask(cluster, Request.GET_CONSUMER_RUNNING_INFO, body, **fields)
+def test_a_message_is_consumed_directly(cluster: VirtualCluster, client: VirtualClient) -> None:
+    seen: list[Any] = []
 
+    def handle(messages: Any) -> None:
+        seen.extend((one.body, one.queue) for one in messages)
+        if len(seen) > 1:
+            raise ValueError("no more")
 
-def test_a_relayed_reset_is_obeyed_once(cluster: VirtualCluster, push: Push) -> None:
-    assert [relay(cluster, "a", 1).field(MOVED_FIELD) for _ in range(2)] == ["1", "0"]
-    assert push.engine.handled == 6 + 2
-    for number in range(REMEMBERED):
-        assert relay(cluster, f"b{number}", 3).field(MOVED_FIELD) == "1"
-    assert len(push.member.client.asked._resets) == REMEMBERED
-
-
-def test_a_relayed_reset_can_be_forbidden(cluster: VirtualCluster) -> None:
-    cluster.client(allow_relayed_reset=False).push("billing", "orders", start="first")
+    client.push("billing", "orders", handle, start=cluster.world.wall_ms + 1)
     cluster.world.advance(1)
-    refused = relay(cluster, "a", 1)
-    assert (refused.code, refused.remark) == (16, "relayed resets are not allowed here")
+    record = message(cluster.codec.remoting, b"by hand", "orders", queue_id=1)
+    fields: dict[str, Any] = {"consumerGroup": "billing", "brokerName": "broker-a"}
+    results = []
+    for _ in range(2):
+        heard: list[Any] = []
+        (member,) = cluster.broker.members.consumers["billing"].members.values()
+        member.peer.ask(Request.CONSUME_MESSAGE_DIRECTLY, fields, record, 5.0, heard.append)
+        cluster.world.advance(0.1)
+        results.append(read_body(heard[0].body))
+    assert seen[0] == (b"by hand", MessageQueue("orders", "broker-a", 1))
+    assert [result["consumeResult"] for result in results] == ["CR_SUCCESS", "CR_THROW_EXCEPTION"]
+    assert "no more" in results[1]["remark"]
+    nothing = ask(cluster, Request.CONSUME_MESSAGE_DIRECTLY, b"", **fields)
+    assert (nothing.code, nothing.remark) == (1, "a message to be consumed is missing")
+    other = ask(cluster, Request.CONSUME_MESSAGE_DIRECTLY, record, consumerGroup="other")
+    assert other.code == 1

@@ -148,7 +148,7 @@ def test_a_disk_that_cannot_be_written_costs_one_warning(
     offsets = local(client, tmp_path)
     run(client, offsets.load_steps())
 
-    def full(self: OffsetFile, table: dict[MessageQueue, int]) -> None:
+    def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(OffsetFile, "save", full)
