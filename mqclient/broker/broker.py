@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from random import Random
 from types import TracebackType
@@ -16,6 +17,8 @@ from typing import Any, Final, Protocol
 from mqclient import _impl
 from mqclient.broker.control import Clock, Control
 from mqclient.broker.data import Data
+from mqclient.broker.log_retention import LIMIT, Retention, Trim
+from mqclient.broker.store import Log
 from mqclient.errors import ConfigError
 
 LOG = logging.getLogger("mqclient.broker")
@@ -67,6 +70,9 @@ class Door(Protocol):
     def addresses(self) -> dict[str, str]:
         """What users connect to, by name: `name_server`, `pulsar_url`."""
 
+    def logs(self) -> Iterator[tuple[Log, Trim]]:
+        """Everything that grows with messages, and how each is trimmed."""
+
     async def start(self, host: str) -> None: ...
 
     async def stop(self) -> None: ...
@@ -87,6 +93,7 @@ class EmbeddedBroker:
 
     `data`: a folder that keeps logs, offsets, topics and cursors: what was acknowledged is there at the next start,
     however this process ended. With `fsync` it also outlives the machine. Without a folder all is in memory.
+    `retention_bytes` and `retention_seconds`: how much is kept of messages, and how long; the oldest go first.
     """
 
     def __init__(
@@ -99,6 +106,8 @@ class EmbeddedBroker:
         seed: int = 0,
         data: str | os.PathLike[str] | None = None,
         fsync: bool = False,
+        retention_bytes: int | None = None,
+        retention_seconds: float | None = None,
         **settings: Any,
     ) -> None:
         names = list(DOORS) if doors is None else list(doors)
@@ -117,6 +126,8 @@ class EmbeddedBroker:
             self.house.data = Data(os.fspath(data), namespace.digest.crc32c, fsync=fsync)
         self._host = host
         self._doors: list[Door] = [import_module(DOORS[name]).make(self.house) for name in names]
+        limit = LIMIT if retention_bytes is None else retention_bytes
+        self.retention = Retention(clock, self._logs, limit, retention_seconds)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -134,6 +145,11 @@ class EmbeddedBroker:
     def pulsar_rest(self) -> str:
         """The Pulsar broker's administration, `http://host:port`."""
         return self._address("pulsar_rest")
+
+    @property
+    def pulsar_tls_url(self) -> str:
+        """The Pulsar broker by TLS, `pulsar+ssl://host:port`; there if `tlsCertificateFilePath` was given."""
+        return self._address("pulsar_tls_url")
 
     def addresses(self) -> dict[str, str]:
         """Everything that is listened on, by name."""
@@ -179,6 +195,16 @@ class EmbeddedBroker:
     ) -> None:
         self.stop()
 
+    def _logs(self) -> Iterator[tuple[Log, Trim]]:
+        for door in self._doors:
+            for log, trim in door.logs():
+                yield log, partial(self._trim, log, trim)
+
+    def _trim(self, log: Log, trim: Trim, first: int) -> None:
+        trim(first)
+        if self.house.data is not None:
+            self.house.data.trimmed(log)
+
     def _close_data(self) -> None:
         if self.house.data is not None:
             self.house.data.close()
@@ -207,6 +233,7 @@ class EmbeddedBroker:
     async def _start_doors(self) -> None:
         for door in self._doors:
             await door.start(self._host)
+        self.retention.start()
 
     async def _stop_doors(self) -> None:
         for door in self._doors:

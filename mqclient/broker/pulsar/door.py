@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from mqclient.broker.broker import House
-from mqclient.broker.pulsar import life
+from mqclient.broker.log_retention import Trim
+from mqclient.broker.pulsar import connect, life
+from mqclient.broker.pulsar.auth import Authentication
 from mqclient.broker.pulsar.data import Keeper
 from mqclient.broker.pulsar.http import Answer, HttpSession, Request
 from mqclient.broker.pulsar.rest import Rest
 from mqclient.broker.pulsar.session import Session
 from mqclient.broker.pulsar.topics import Topic, Topics
+from mqclient.broker.store import Log
 
 
 class PulsarDoor:
     """Two listening ports, for the binary protocol and for REST: `pulsar_port` and `pulsar_rest_port` of the settings,
     or free ones.
+
+    With `tlsCertificateFilePath` and `tlsKeyFilePath` there are two more, for TLS; with `tlsTrustCertsFilePath` clients
+    may show certificates there.
     """
 
     def __init__(self, house: House) -> None:
@@ -26,13 +34,26 @@ class PulsarDoor:
         self._keeper = None if house.data is None else Keeper(house.data, self.topics)
         self.sessions: set[Session] = set()
         self.visitors: set[HttpSession] = set()
+        self.authentication = Authentication(house.settings, house.clock)
         self.rest = Rest(self)
         self.url = ""
         self.rest_url = ""
+        self.tls_url = ""
+        self.tls_rest_url = ""
         self._servers: list[asyncio.Server] = []
 
     def addresses(self) -> dict[str, str]:
-        return {"pulsar_url": self.url, "pulsar_rest": self.rest_url} if self.url else {}
+        named = {
+            "pulsar_url": self.url,
+            "pulsar_rest": self.rest_url,
+            "pulsar_tls_url": self.tls_url,
+            "pulsar_tls_rest": self.tls_rest_url,
+        }
+        return {name: address for name, address in named.items() if address}
+
+    def logs(self) -> Iterator[tuple[Log, Trim]]:
+        for topic in self.topics.each():
+            yield topic.log, topic.trim
 
     async def start(self, host: str) -> None:
         port = await self._listen(lambda: Session(self), host, "pulsar_port")
@@ -41,9 +62,21 @@ class PulsarDoor:
             self._keeper.start()
         self.url, self.rest_url = f"pulsar://{host}:{port}", f"http://{host}:{rest}"
 
-    async def _listen(self, make: Callable[[], asyncio.BaseProtocol], host: str, setting: str) -> int:
+        tls = server_context(self.house.settings)
+        if tls is not None:
+            port = await self._listen(lambda: Session(self), host, "pulsar_tls_port", tls)
+            rest = await self._listen(lambda: HttpSession(self._administer, self.visitors), host, "", tls)
+            self.tls_url, self.tls_rest_url = f"pulsar+ssl://{host}:{port}", f"https://{host}:{rest}"
+
+    async def _listen(
+        self,
+        make: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        setting: str,
+        tls: ssl.SSLContext | None = None,
+    ) -> int:
         port = int(self.house.settings.get(setting, 0))
-        server = await asyncio.get_running_loop().create_server(make, host, port)
+        server = await asyncio.get_running_loop().create_server(make, host, port, ssl=tls)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
@@ -71,9 +104,30 @@ class PulsarDoor:
         """When the loop has done what it is doing."""
         asyncio.get_running_loop().call_soon(call)
 
+    def ask_for_credentials(self) -> None:
+        """As when they had expired: AUTH_CHALLENGE to everybody."""
+        for session in list(self.sessions):
+            if session.connected:
+                connect.challenge(session)
+
     def unload(self, name: str) -> None:
         """As when the topic moves: everybody is told to come again."""
         life.unload(self.topics.make(name))
+
+
+def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:
+    """How TLS is spoken, in the broker's own settings; None: not at all."""
+    certificate, key = settings.get("tlsCertificateFilePath"), settings.get("tlsKeyFilePath")
+    if not certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    trusted = settings.get("tlsTrustCertsFilePath")
+    if trusted:
+        context.load_verify_locations(trusted)
+        required = settings.get("tlsRequireTrustedClientCertOnConnect", False)
+        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+    return context
 
 
 def make(house: House) -> PulsarDoor:

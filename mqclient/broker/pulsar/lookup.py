@@ -56,6 +56,7 @@ def on_lookup(session: Session, request: Any) -> None:
     fields: dict[str, Any] = {
         "response": LookupType.Connect,
         "brokerServiceUrl": session.door.url,
+        "brokerServiceUrlTls": session.door.tls_url or None,
         "authoritative": True,
     }
     try:

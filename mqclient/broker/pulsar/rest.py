@@ -6,10 +6,12 @@ What is left out gets 501 with a reason. Families: rest_topics, rest_subscriptio
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar import rest_namespaces, rest_schemas, rest_subscriptions, rest_topics
+from mqclient.broker.pulsar.auth import Denied, of_header
 from mqclient.broker.pulsar.http import Answer, Request
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.rest_call import Call, RestError
@@ -17,6 +19,8 @@ from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.door import PulsarDoor
+
+log = logging.getLogger("mqclient.broker")
 
 Handler = Callable[[Call], Any]
 STATUS = {
@@ -60,6 +64,9 @@ class Rest:
         )
 
     def answer(self, request: Request) -> Answer:
+        refused = self._refuse(request)
+        if refused is not None:
+            return refused
         method = "GET" if request.method == "HEAD" else request.method
         found = False
         for known, pattern, handler in self._routes:
@@ -69,6 +76,16 @@ class Rest:
             found = found or given is not None
         text = f"{request.method} /{'/'.join(request.path)} is not supported by mqclient's embedded broker"
         return Answer(405 if found else 501, {"reason": text})
+
+    def _refuse(self, request: Request) -> Answer | None:
+        """Whoever is let in may do everything; health is told to anybody."""
+        try:
+            if request.path[-1:] not in (("status.html",), ("health",), ("ready",)):
+                self._door.authentication.check(*of_header(request.headers.get("authorization", "")))
+        except Denied as denied:
+            log.info("REST /%s: %s", "/".join(request.path), denied)
+            return Answer(401, {"reason": "Authentication required"})
+        return None
 
 
 def _split() -> Iterator[tuple[str, str, Handler]]:

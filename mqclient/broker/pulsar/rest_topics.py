@@ -24,9 +24,9 @@ def lookup(call: Call) -> Any:
     rest, broker = call.door.rest_url, call.door.url
     return {
         "brokerUrl": broker,
-        "brokerUrlTls": "",
+        "brokerUrlTls": call.door.tls_url,
         "httpUrl": rest,
-        "httpUrlTls": "",
+        "httpUrlTls": call.door.tls_rest_url,
         "nativeUrl": broker,
         "brokerUrlSsl": "",
         "brokerId": urlsplit(rest).netloc,

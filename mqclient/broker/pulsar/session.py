@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient import _schema
 from mqclient.broker.control import Alarm, Fault
 from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, schemas, seek, subscribe, watchers
+from mqclient.broker.pulsar.auth import NOBODY
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topics
 from mqclient.pulsar.codes import ServerError
@@ -49,6 +50,11 @@ class Session(asyncio.Protocol):
         self.writable = True
         self.peer = ""
         self.client_version = ""
+        self.protocol_version = 0
+        self.principal = NOBODY
+        self.auth_method = ""
+        self.refreshes = False
+        self.challenged = False
         self.pending_delay = 0.0
         self._reader = self.impl.pulsar.FrameReader()
         self._transport: asyncio.Transport | None = None
@@ -97,6 +103,10 @@ class Session(asyncio.Protocol):
         self._end()
 
     # ---- what families use
+
+    def certificate(self) -> Any:
+        """What the client showed in the TLS handshake, as `ssl` tells it."""
+        return None if self._transport is None else self._transport.get_extra_info("peercert")
 
     def write(self, frame: bytes) -> None:
         """With everything else that this turn writes, in one go."""

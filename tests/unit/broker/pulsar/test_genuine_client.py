@@ -10,12 +10,15 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqclient.broker import EmbeddedBroker
+from mqclient.broker.pulsar.auth import make_token
 from mqclient.pulsar import sync
+from tests.support import certificates
 
 pulsar: Any = pytest.importorskip(
     "pulsar", reason="the official pulsar-client is not installed: pip install pulsar-client", exc_type=ImportError
@@ -328,3 +331,45 @@ def test_schemas(client: Any, kind: str) -> None:
         client.create_producer("orders", schema=made(Other))
     with pytest.raises(pulsar.IncompatibleSchema):
         client.subscribe("orders", "other", schema=made(Other))
+
+
+def test_tls_and_credentials(tmp_path: Path) -> None:
+    made = certificates.make(tmp_path)
+    settings: dict[str, Any] = {
+        "tlsCertificateFilePath": made.certificate,
+        "tlsKeyFilePath": made.key,
+        "tlsTrustCertsFilePath": made.authority,
+        "tokenSecretKey": b"0123456789abcdef",
+        "pulsar_basic": {"user": "secret"},
+        "pulsar_tls_roles": True,
+        "authenticationRefreshCheckSeconds": 0.2,
+    }
+
+    def token() -> str:
+        return make_token(b"0123456789abcdef", "me", time.time() + 0.3).decode()
+
+    with EmbeddedBroker(doors=["pulsar"], impl="pure", **settings) as broker:
+        ways = [
+            pulsar.AuthenticationToken(token),
+            pulsar.AuthenticationBasic("user", "secret"),
+            pulsar.AuthenticationTLS(made.certificate, made.key),
+        ]
+        for authentication in ways:
+            client = pulsar.Client(
+                broker.pulsar_tls_url,
+                authentication=authentication,
+                tls_trust_certs_file_path=made.authority,
+                tls_validate_hostname=True,
+                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            )
+            producer = client.create_producer("orders")
+            before = broker.control.count("CONNECT")
+            producer.send(b"1")
+            if authentication is ways[0]:
+                deadline = time.monotonic() + 20
+                while broker.control.count("AUTH_RESPONSE") < 2 and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                assert broker.control.count("AUTH_RESPONSE") >= 2
+                producer.send(b"after the refresh")
+            assert broker.control.count("CONNECT") == before
+            client.close()
