@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.remoting import (
     assignments,
+    groups,
     locks,
     membership,
     offsets,
@@ -23,16 +24,20 @@ from mqclient.broker.remoting import (
     retry,
     routes,
     send,
+    stats,
     topics,
     transactions,
 )
 from mqclient.broker.remoting.data import Keeper
 from mqclient.broker.remoting.server import Handler, Peer, Server
 from mqclient.broker.remoting.state import Broker, Cluster
+from mqclient.broker.store import Log
 
 if TYPE_CHECKING:
     from mqclient.broker.broker import House
+    from mqclient.broker.log_retention import Trim
 
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 SWITCHES = {"server_side_reset": "useServerSideResetOffset"}
 """Settings with a name of our own, and the broker option that each is."""
 
@@ -51,6 +56,7 @@ class Service:
         self.pops = pop.Pops(broker, self.popped)
         self.assignments = assignments.Assignments(broker, cluster, self.members)
         self.resets = reset.Resets(broker, self.members, self.offsets)
+        self.stats = stats.Stats(broker, self.members, self.offsets)
         self.relays = relay.Relays(broker, self.members)
         self.transactions = transactions.Transactions(broker, self.members)
         self.sends = send.Sends(broker, self.retries, self.transactions)
@@ -59,6 +65,8 @@ class Service:
     def _table(self) -> Mapping[int, Handler]:
         return {
             **topics.table(self.broker),
+            **groups.table(groups.Groups(self.broker, self.members, self.offsets)),
+            **stats.table(self.stats),
             **send.table(self.sends),
             **replies.table(replies.Replies(self.broker, self.members, self.sends)),
             **recall.table(self.broker, self.retries),
@@ -100,6 +108,8 @@ class RemotingDoor:
         self.cluster = Cluster(house)
         for broker in self.cluster.brokers:
             broker.config.update(_options(house.settings))
+            if broker.setting("traceTopicEnable"):
+                broker.make_topic(TRACE_TOPIC, 1)
         self.name_server = Server(house, routes.table(self.cluster), lambda peer: None)
         self.services = [Service(house, broker, self.cluster) for broker in self.cluster.brokers]
         if house.data is not None:
@@ -111,6 +121,12 @@ class RemotingDoor:
             return {}
         brokers = {service.broker.name: service.server.address for service in self.services}
         return {"name_server": self.name_server.address, **brokers}
+
+    def logs(self) -> Iterator[tuple[Log, Trim]]:
+        for service in self.services:
+            for topic in service.broker.topics.values():
+                for queue in topic.queues.values():
+                    yield queue.log, queue.log.trim
 
     async def start(self, host: str) -> None:
         for service in self.services:

@@ -30,6 +30,7 @@ FORBIDDEN_BROKER: Final = "1"
 FORBIDDEN_GROUP: Final = "2"
 FORBIDDEN_TOPIC: Final = "3"
 FORBIDDEN_BROADCAST: Final = "4"
+FORBIDDEN_SUBSCRIPTION: Final = "5"
 
 
 def table(pulls: Pulls) -> Mapping[int, Handler]:
@@ -146,6 +147,9 @@ class Pulls:
         if broadcasting and not self._broker.group(pull.group).broadcast_enable:
             remark = f"the consumer group[{pull.group}] can not consume by broadcast way"
             raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_BROADCAST)
+        if pull.topic in self._broker.group(pull.group).forbidden:
+            remark = f"the consumer group[{pull.group}] is forbidden for topic[{pull.topic}]"
+            raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_SUBSCRIPTION)
         subscription = self._members.check_version(pull.group, pull.topic, pull.ask.number("subVersion"))
         return filters.of_heartbeat(self._broker, subscription)
 

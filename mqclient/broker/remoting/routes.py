@@ -5,6 +5,11 @@
 | 100, 101, 102 | PUT, GET, DELETE_KV_CONFIG | a value by namespace and key |
 | 219 | GET_KVLIST_BY_NAMESPACE | all of a namespace |
 | 216 | DELETE_TOPIC_IN_NAMESRV | nothing to forget: the brokers say what there is |
+| 205, 327 | WIPE, ADD_WRITE_PERM_OF_BROKER | routes say that a broker may not, or may, be sent to |
+| 224, 304 | GET_TOPICS_BY_CLUSTER, GET_SYSTEM_TOPIC_LIST_FROM_NS | a cluster's topics; names that are taken |
+| 311–313 | GET_UNIT_TOPIC_LIST and its kin | topics by their unit flags |
+| 318, 319 | UPDATE, GET_NAMESRV_CONFIG | options as properties text |
+| 901 | GET_BROKER_MEMBER_GROUP | a broker's one member |
 | 105 | GET_ROUTEINFO_BY_TOPIC | the brokers that have the topic, with their queues |
 | 106 | GET_BROKER_CLUSTER_INFO | all brokers |
 | 206 | GET_ALL_TOPIC_LIST_FROM_NAMESERVER | all topics |
@@ -12,14 +17,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import CLUSTER_NAME, HELP, Cluster
+from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply, read_properties, write_properties
+from mqclient.broker.remoting.state import CLUSTER_NAME, HELP, WRITE, Cluster
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.remoting.bodies import write_body
 
+UNIT = 1
+UNIT_SUB = 2
+BLACK_LIST = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+OPTIONS = {"enableAllTopicList": "true", "enableTopicList": "true", "orderMessageEnable": "false"}
 STANDARD_JSON = 401
 """Clients from this version on get the route with quoted keys."""
 
@@ -35,6 +44,18 @@ def table(cluster: Cluster) -> Mapping[int, Handler]:
         Request.GET_ROUTEINFO_BY_TOPIC: routes.route,
         Request.GET_BROKER_CLUSTER_INFO: routes.cluster_info,
         Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: routes.topics,
+        Request.WIPE_WRITE_PERM_OF_BROKER: lambda ask: routes.permit(ask, "wipeTopicCount", False),
+        Request.ADD_WRITE_PERM_OF_BROKER: lambda ask: routes.permit(ask, "addTopicCount", True),
+        Request.GET_TOPICS_BY_CLUSTER: routes.cluster_topics,
+        Request.GET_SYSTEM_TOPIC_LIST_FROM_NS: routes.taken_names,
+        Request.GET_UNIT_TOPIC_LIST: lambda ask: routes.flagged(lambda flag: flag & UNIT),
+        Request.GET_HAS_UNIT_SUB_TOPIC_LIST: lambda ask: routes.flagged(lambda flag: flag & UNIT_SUB),
+        Request.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: lambda ask: routes.flagged(
+            lambda flag: flag & UNIT_SUB and not flag & UNIT
+        ),
+        Request.UPDATE_NAMESRV_CONFIG: routes.update_config,
+        Request.GET_NAMESRV_CONFIG: routes.config,
+        Request.GET_BROKER_MEMBER_GROUP: routes.member_group,
     }
 
 
@@ -44,6 +65,9 @@ class Routes:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._values: dict[str, dict[str, str]] = {}
+        self._wiped: set[str] = set()
+        """Brokers that routes show without the right to write."""
+        self._config = dict(OPTIONS)
 
     def put(self, ask: Ask) -> Reply:
         self._values.setdefault(ask.text("namespace"), {})[ask.text("key")] = ask.text("value")
@@ -92,11 +116,45 @@ class Routes:
         names = sorted({name for broker in self._cluster.brokers for name in broker.topics})
         return Reply(body=write_body({"topicList": names}))
 
-    @staticmethod
-    def _queue_data(broker: str, topic: Any) -> dict[str, Any]:
+    def permit(self, ask: Ask, counted: str, write: bool) -> Reply:
+        name = ask.text("brokerName")
+        found = [broker for broker in self._cluster.brokers if broker.name == name]
+        if found:
+            (self._wiped.discard if write else self._wiped.add)(name)
+        return Reply(fields={counted: str(sum(len(broker.topics) for broker in found))})
+
+    def cluster_topics(self, ask: Ask) -> Reply:
+        return self.topics(ask) if ask.text("cluster") == CLUSTER_NAME else Reply(body=write_body({"topicList": []}))
+
+    def taken_names(self, ask: Ask) -> Reply:
+        brokers = self._cluster.brokers
+        names = [CLUSTER_NAME, *(broker.name for broker in brokers)]
+        return Reply(body=write_body({"brokerAddr": brokers[0].address, "topicList": names}))
+
+    def flagged(self, wanted: Callable[[int], int | bool]) -> Reply:
+        topics = (topic for broker in self._cluster.brokers for topic in broker.topics.values())
+        return Reply(body=write_body({"topicList": sorted({topic.name for topic in topics if wanted(topic.sys_flag)})}))
+
+    def update_config(self, ask: Ask) -> Reply:
+        changes = read_properties(ask.body)
+        if BLACK_LIST & changes.keys():
+            raise Refused(Response.NO_PERMISSION, "Can not update config in black list.")
+        self._config.update(changes)
+        return Reply()
+
+    def config(self, ask: Ask) -> Reply:
+        return Reply(body=write_properties(self._config))
+
+    def member_group(self, ask: Ask) -> Reply:
+        name = ask.text("brokerName")
+        addresses = [broker.address for broker in self._cluster.brokers if broker.name == name]
+        group = {"brokerAddrs": dict(enumerate(addresses)), "brokerName": name, "cluster": ask.text("clusterName")}
+        return Reply(remark="not set any response code", body=write_body({"brokerMemberGroup": group}))
+
+    def _queue_data(self, broker: str, topic: Any) -> dict[str, Any]:
         return {
             "brokerName": broker,
-            "perm": topic.perm,
+            "perm": topic.perm & ~WRITE if broker in self._wiped else topic.perm,
             "readQueueNums": topic.read_queues,
             "topicSysFlag": topic.sys_flag,
             "writeQueueNums": topic.write_queues,

@@ -275,6 +275,16 @@ class Server:
             return Reply(Response.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
 
+def read_properties(body: bytes) -> dict[str, str]:
+    """Options as Java's properties files have them, as far as brokers use that: `name=value` lines and comments."""
+    pairs = (line.partition("=") for line in body.decode("utf-8", "replace").splitlines() if not line.startswith("#"))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+def write_properties(options: Mapping[str, str]) -> bytes:
+    return "".join(f"{name}={value}\n" for name, value in sorted(options.items())).encode()
+
+
 def kind_of(code: int) -> str:
     """The name under which faults know this request."""
     try:

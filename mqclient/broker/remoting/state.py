@@ -183,6 +183,10 @@ class Group:
     notify_changes: bool = True
     retry_queues: int = 1
     retry_max: int = 16
+    more: dict[str, Any] = field(default_factory=dict)
+    """What else administrators set."""
+    forbidden: list[str] = field(default_factory=list)
+    """Topics that it may not read."""
 
 
 class Broker:
@@ -208,6 +212,11 @@ class Broker:
     @property
     def address(self) -> str:
         return f"{self.host[0]}:{self.host[1]}"
+
+    @property
+    def end(self) -> int:
+        """Of the commit log: where the next message will lie."""
+        return self._end
 
     def setting(self, name: str) -> bool:
         return self.config.get(name, "").lower() == "true"

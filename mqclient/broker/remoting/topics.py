@@ -3,7 +3,9 @@
 | code | request | answered |
 |---|---|---|
 | 17 | UPDATE_AND_CREATE_TOPIC | makes or changes a topic |
-| 200 | UPDATE_AND_CREATE_SUBSCRIPTIONGROUP | makes or changes a group |
+| 18 | UPDATE_AND_CREATE_TOPIC_LIST | the same, many at once |
+| 21, 351 | GET_ALL_TOPIC_CONFIG, GET_TOPIC_CONFIG | all topics in pages; one |
+| 305 | GET_SYSTEM_TOPIC_LIST_FROM_BROKER | topics that the broker made for itself |
 | 215 | DELETE_TOPIC_IN_BROKER | forgets a topic and its messages |
 | 25 | UPDATE_BROKER_CONFIG | changes options, in force at once |
 | 26 | GET_BROKER_CONFIG | all options as properties text |
@@ -13,11 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import SYSTEM_TOPICS, Broker, Group, Topic
+from mqclient.broker.remoting.groups import page, version_of
+from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply, read_properties, write_properties
+from mqclient.broker.remoting.state import READ, SYSTEM_TOPICS, WRITE, Broker, Topic
 from mqclient.rocketmq.codes import Request, Response
-from mqclient.rocketmq.remoting.bodies import read_body
+from mqclient.rocketmq.remoting.bodies import read_body, write_body
 
 NAME = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 BLACK_LIST = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
@@ -27,7 +31,10 @@ def table(broker: Broker) -> Mapping[int, Handler]:
     topics = Topics(broker)
     return {
         Request.UPDATE_AND_CREATE_TOPIC: topics.create,
-        Request.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: topics.create_group,
+        Request.UPDATE_AND_CREATE_TOPIC_LIST: topics.create_list,
+        Request.GET_TOPIC_CONFIG: topics.one,
+        Request.GET_ALL_TOPIC_CONFIG: topics.all,
+        Request.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: topics.system,
         Request.DELETE_TOPIC_IN_BROKER: topics.delete,
         Request.UPDATE_BROKER_CONFIG: topics.update_config,
         Request.GET_BROKER_CONFIG: topics.config,
@@ -56,9 +63,7 @@ class Topics:
 
     def create(self, ask: Ask) -> Reply:
         name = ask.text("topic")
-        check_name(name)
-        if name in SYSTEM_TOPICS:
-            raise Refused(Response.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+        self._check(name)
         topic = self._broker.topics.setdefault(name, Topic(name, 0, 0))
         topic.read_queues = ask.number("readQueueNums")
         topic.write_queues = ask.number("writeQueueNums")
@@ -75,28 +80,68 @@ class Topics:
         self._broker.topics.pop(name, None)
         return Reply()
 
-    def create_group(self, ask: Ask) -> Reply:
-        config = read_body(ask.body)
-        name = str(config["groupName"])
-        group = self._broker.groups.setdefault(name, Group(name))
-        group.consume_enable = bool(config.get("consumeEnable", True))
-        group.broadcast_enable = bool(config.get("consumeBroadcastEnable", True))
-        group.notify_changes = bool(config.get("notifyConsumerIdsChangedEnable", True))
-        group.retry_queues = int(config.get("retryQueueNums", 1))
-        group.retry_max = int(config.get("retryMaxTimes", 16))
-        return Reply()
+    def create_list(self, ask: Ask) -> Reply:
+        for config in read_body(ask.body)["topicConfigList"]:
+            name = str(config["topicName"])
+            self._check(name)
+            topic = self._broker.topics.setdefault(name, Topic(name, 0, 0))
+            topic.read_queues = int(config.get("readQueueNums", 16))
+            topic.write_queues = int(config.get("writeQueueNums", 16))
+            topic.perm = int(config.get("perm", READ | WRITE))
+            topic.filter_type = str(config.get("topicFilterType", "SINGLE_TAG"))
+            topic.sys_flag = int(config.get("topicSysFlag", 0))
+            topic.order = bool(config.get("order", False))
+        return Reply(remark="not set any response code")
+
+    def one(self, ask: Ask) -> Reply:
+        name = ask.text("topic")
+        topic = self._broker.topics.get(name)
+        if topic is None:
+            raise Refused(Response.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+        return Reply(body=write_body(_shown(topic)))
+
+    def all(self, ask: Ask) -> Reply:
+        names = sorted(self._broker.topics)
+        shown = page(names, ask.number("topicSeq", 0), ask.number("maxTopicNum", 0))
+        version = version_of(self._broker)
+        body = {
+            "dataVersion": version,
+            "mappingDataVersion": version,
+            "topicConfigTable": {name: _shown(self._broker.topics[name]) for name in shown},
+            "topicQueueMappingDetailMap": {},
+            "topicQueueMappingInfoMap": {},
+        }
+        return Reply(fields={"totalTopicNum": str(len(names))}, body=write_body(body))
+
+    def system(self, ask: Ask) -> Reply:
+        names = [name for name in self._broker.topics if name in SYSTEM_TOPICS]
+        return Reply(body=write_body({"topicList": names}))
 
     def update_config(self, ask: Ask) -> Reply:
-        changes = {}
-        for line in ask.body.decode("utf-8", "replace").splitlines():
-            name, equals, value = line.partition("=")
-            if equals and not line.startswith("#"):
-                changes[name.strip()] = value.strip()
+        changes = read_properties(ask.body)
         if BLACK_LIST & changes.keys():
             raise Refused(Response.NO_PERMISSION, "Can not update config in black list.")
         self._broker.config.update(changes)
         return Reply()
 
     def config(self, ask: Ask) -> Reply:
-        text = "".join(f"{name}={value}\n" for name, value in sorted(self._broker.config.items()))
-        return Reply(fields={"version": '{"counter":1,"stateVersion":0,"timestamp":0}'}, body=text.encode())
+        version = '{"counter":1,"stateVersion":0,"timestamp":0}'
+        return Reply(fields={"version": version}, body=write_properties(self._broker.config))
+
+    def _check(self, name: str) -> None:
+        check_name(name)
+        if name in SYSTEM_TOPICS:
+            raise Refused(Response.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+
+
+def _shown(topic: Topic) -> dict[str, Any]:
+    return {
+        "attributes": topic.attributes,
+        "order": topic.order,
+        "perm": topic.perm,
+        "readQueueNums": topic.read_queues,
+        "topicFilterType": topic.filter_type,
+        "topicName": topic.name,
+        "topicSysFlag": topic.sys_flag,
+        "writeQueueNums": topic.write_queues,
+    }

@@ -62,3 +62,9 @@ def left_out(text: str) -> set[int]:
             first, _, last = part.partition("–")
             found |= {code for code in Request if int(first) <= code <= int(last or first)}
     return found
+
+
+def test_a_trace_topic_is_made_when_asked_for(codec: Any) -> None:
+    for enabled in (True, False):
+        door = make(house(codec, traceTopicEnable=enabled))
+        assert ("RMQ_SYS_TRACE_TOPIC" in door.services[0].broker.topics) is enabled

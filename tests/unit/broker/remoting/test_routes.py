@@ -6,6 +6,7 @@ from typing import Any
 
 from mqclient.broker import EmbeddedBroker
 from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.remoting.bodies import write_body
 from tests.unit.broker.remoting.raw import Raw, body_of
 
 SETTINGS = {"brokers": 2}
@@ -61,3 +62,42 @@ def test_values_by_namespace_and_key(names: Raw) -> None:
     assert body_of(listed) == {"table": {"orders": "broker-a:4"}}
     assert names.ask(Request.DELETE_KV_CONFIG, **key).code == 0
     assert names.ask(Request.GET_KV_CONFIG, **key).code == 22
+
+
+def test_a_broker_is_closed_to_senders_and_opened_again(raw: Raw, names: Raw) -> None:
+    raw.create_topic("wiped")
+
+    def perm() -> int:
+        route = body_of(names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="wiped", acceptStandardJsonOnly="true"))
+        return int(route["queueDatas"][0]["perm"])
+
+    wiped = names.ask(Request.WIPE_WRITE_PERM_OF_BROKER, brokerName="broker-a")
+    assert (int(wiped.field("wipeTopicCount")) > 1, perm()) == (True, 4)
+    assert names.ask(Request.ADD_WRITE_PERM_OF_BROKER, brokerName="broker-a").field("addTopicCount")
+    assert perm() == 6
+    assert names.ask(Request.WIPE_WRITE_PERM_OF_BROKER, brokerName="nobody").field("wipeTopicCount") == "0"
+    assert perm() == 6
+
+
+def test_lists_of_topics(raw: Raw, names: Raw) -> None:
+    flags = {"unit": 1, "unit-sub": 2, "both": 3}
+    configs = [{"topicName": name, "topicSysFlag": flag} for name, flag in flags.items()]
+    raw.ask(Request.UPDATE_AND_CREATE_TOPIC_LIST, write_body({"topicConfigList": configs}))
+
+    def topics(request: Request, **fields: Any) -> Any:
+        return body_of(names.ask(request, **fields))["topicList"]
+
+    assert topics(Request.GET_UNIT_TOPIC_LIST) == ["both", "unit"]
+    assert topics(Request.GET_HAS_UNIT_SUB_TOPIC_LIST) == ["both", "unit-sub"]
+    assert topics(Request.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST) == ["unit-sub"]
+    assert "unit" in topics(Request.GET_TOPICS_BY_CLUSTER, cluster="DefaultCluster")
+    assert topics(Request.GET_TOPICS_BY_CLUSTER, cluster="Other") == []
+    assert topics(Request.GET_SYSTEM_TOPIC_LIST_FROM_NS) == ["DefaultCluster", "broker-a", "broker-b"]
+
+
+def test_options_and_members_of_the_name_server(names: Raw, broker: EmbeddedBroker) -> None:
+    assert names.ask(Request.UPDATE_NAMESRV_CONFIG, b"orderMessageEnable=true\n").code == 0
+    assert b"orderMessageEnable=true\n" in names.ask(Request.GET_NAMESRV_CONFIG).body
+    assert names.ask(Request.UPDATE_NAMESRV_CONFIG, b"kvConfigPath=/\n").code == 16
+    asked = names.ask(Request.GET_BROKER_MEMBER_GROUP, clusterName="DefaultCluster", brokerName="broker-a")
+    assert body_of(asked)["brokerMemberGroup"]["brokerAddrs"] == {"0": broker.addresses()["broker-a"]}

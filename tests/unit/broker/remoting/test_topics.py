@@ -45,8 +45,29 @@ def test_a_deleted_topic_is_gone(raw: Raw, names: Raw) -> None:
     assert raw.ask(Request.DELETE_TOPIC_IN_BROKER, topic="TBW102").code == 29
 
 
-def test_a_group_is_made_with_its_limits(raw: Raw) -> None:
-    body = write_body({"groupName": "strict", "retryMaxTimes": 2, "consumeEnable": False})
-    assert raw.ask(Request.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body).code == 0
-    raw.create_topic("strictly")
-    assert raw.pull("strict", "strictly", 0).code == 16
+def test_topics_are_made_in_one_go_and_shown(raw: Raw) -> None:
+    configs = [{"topicName": "list-a", "readQueueNums": 2, "writeQueueNums": 3, "perm": 4}, {"topicName": "list-b"}]
+    assert raw.ask(Request.UPDATE_AND_CREATE_TOPIC_LIST, write_body({"topicConfigList": configs})).code == 0
+    one = body_of(raw.ask(Request.GET_TOPIC_CONFIG, topic="list-a"))
+    assert (one["topicName"], one["readQueueNums"], one["writeQueueNums"], one["perm"]) == ("list-a", 2, 3, 4)
+    assert body_of(raw.ask(Request.GET_TOPIC_CONFIG, topic="list-b"))["readQueueNums"] == 16
+    answer = raw.ask(Request.GET_TOPIC_CONFIG, topic="nosuchtopic")
+    assert (answer.code, answer.remark) == (17, "No topic in this broker. topic: nosuchtopic")
+    wrong = write_body({"topicConfigList": [{"topicName": "TBW102"}]})
+    assert raw.ask(Request.UPDATE_AND_CREATE_TOPIC_LIST, wrong).code == 29
+
+
+def test_all_topics_in_pages_and_those_of_the_broker(raw: Raw) -> None:
+    raw.create_topic("page-a")
+    names: list[str] = []
+    while True:
+        answer = raw.ask(Request.GET_ALL_TOPIC_CONFIG, topicSeq=len(names), maxTopicNum=4)
+        names += body_of(answer)["topicConfigTable"]
+        if len(names) == int(answer.field("totalTopicNum")):
+            break
+    assert {"page-a", "TBW102"} <= set(names)
+    assert len(names) == len(set(names))
+    assert list(body_of(raw.ask(Request.GET_ALL_TOPIC_CONFIG))["topicConfigTable"]) == names
+    system = body_of(raw.ask(Request.GET_SYSTEM_TOPIC_LIST_FROM_BROKER))["topicList"]
+    assert "TBW102" in system
+    assert "page-a" not in system
