@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mqclient.errors import ConfigError
+
 if TYPE_CHECKING:
     from mqclient._native.pulsar import EARLIEST, LATEST, Message, MessageId
-    from mqclient.pulsar.auth import token
+    from mqclient.config import TLS
+    from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.sync import Client, Consumer, Producer, Reader
 
 __all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Delays", "Message", "MessageId", "Producer",
-           "Reader", "token"]  # fmt: skip
+           "Reader", "basic", "mutual_tls", "oauth2", "token"]  # fmt: skip
 
 _FACE = ("Client", "Consumer", "Producer", "Reader")
 _OPTIONS = ("DeadLetter", "Delays")
+_AUTH = ("basic", "mutual_tls", "token")
 _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")
 
 
@@ -38,8 +42,35 @@ def __getattr__(name: str) -> Any:
         from mqclient.pulsar import consumer_options
 
         return getattr(consumer_options, name)
-    if name == "token":
+    if name in _AUTH:
         from mqclient.pulsar import auth
 
-        return auth.token
+        return getattr(auth, name)
     raise AttributeError(f"module 'mqclient.pulsar' has no attribute {name!r}")
+
+
+def oauth2(
+    issuer_url: str,
+    *,
+    private_key: str | None = None,
+    client_id: str = "",
+    client_secret: str | None = None,
+    audience: str | None = None,
+    scope: str | None = None,
+    tls: TLS | None = None,
+) -> Authentication:
+    """Authenticate by OAuth 2.0 client credentials: tokens of `issuer_url`, renewed before they end.
+
+    `private_key`: a JSON file (path or file: URL, or a data: URL) that holds client_id and client_secret. `tls`: of
+    connections to the issuer.
+    """
+    from mqclient.io.oauth2 import ClientCredentials, read_private_key
+    from mqclient.io.tls import encrypted
+    from mqclient.pulsar.auth import token
+
+    given = read_private_key(private_key) if private_key is not None else {}
+    name, secret = client_id or given.get("client_id", ""), client_secret or given.get("client_secret")
+    if not name:
+        raise ConfigError("oauth2 needs client_id and client_secret, or a private_key that holds them")
+    context = encrypted(tls).context if tls is not None else None
+    return token(ClientCredentials(issuer_url, name, secret, audience=audience, scope=scope, context=context))

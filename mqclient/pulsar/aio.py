@@ -37,7 +37,8 @@ class Client:
     """One client of one cluster. Producers and consumers share its connections and are closed with it.
 
     Times are seconds. `tls`: of pulsar+ssl:// URLs; the other side is checked unless it says not to. `memory_limit`:
-    bytes of bodies that producers may have in flight. `impl`: "native" or "pure", by default what MQCLIENT_IMPL asks
+    bytes of bodies that producers may have in flight. `listener`: which of the brokers' addresses is wanted, where they
+    have several. `impl`: "native" or "pure", by default what MQCLIENT_IMPL asks
     for.
     """
 
@@ -51,6 +52,7 @@ class Client:
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
         memory_limit: int = 64 << 20,
+        listener: str | None = None,
         impl: str | None = None,
     ) -> None:
         namespace = _impl.default if impl is None else _impl.select(impl)
@@ -66,6 +68,7 @@ class Client:
             connect_timeout=connect_timeout,
             keep_alive=keep_alive,
             memory_limit=memory_limit,
+            listener=listener,
         )
         with self._driver.enter():
             self._driver.attach(self._engine)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from inspect import isawaitable
 from itertools import count
 from random import Random
 from typing import Any, Protocol
@@ -13,7 +15,7 @@ from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timers
 from mqclient.errors import ClosedError, ConfigError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import requests
-from mqclient.pulsar.auth import Authentication, NoAuthentication
+from mqclient.pulsar.auth import Authentication, NoAuthentication, TlsAuthentication
 from mqclient.pulsar.codes import LookupType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import ServiceUrl, TopicName
@@ -45,6 +47,7 @@ class ClientEngine:
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
         memory_limit: int = 64 << 20,
+        listener: str | None = None,
         random: Random | None = None,
     ) -> None:
         self.driver = driver
@@ -55,6 +58,9 @@ class ClientEngine:
                 f"service URL {url!r}: encrypted connections have pulsar+ssl:// and TLS options, others not"
             )
         self.auth = auth or NoAuthentication()
+        if isinstance(auth, TlsAuthentication) and tls is None:
+            raise ConfigError("mutual_tls() needs a pulsar+ssl:// URL, and tls=TLS(certificate=…, key=…)")
+        self._listener = listener
         self.blocking = blocking
         """Whether the driver's `wait` blocks; under asyncio it is awaited."""
         self.operation_timeout = operation_timeout
@@ -98,26 +104,35 @@ class ClientEngine:
         self._members.pop(member, None)
 
     def credentials(self) -> Slot[bytes | None]:
-        """What to show now. A supplier may be user code, so it is asked outside."""
+        """What to show now. A supplier may be user code, and slow, so it is asked outside."""
         slot: Slot[bytes | None] = Slot()
 
-        def ask(_: Any) -> None:
-            data: bytes | None = None
-            error: Exception | None = None
+        def ask(_: Any) -> Any:
             try:
                 data = self.auth.data()
-            except Exception as caught:
-                error = caught
-            with self.driver.enter():
-                if error is not None:
-                    slot.fail(error)
-                else:
-                    slot.complete(data)
+            except Exception as error:
+                return self._shown(slot, None, error)
+            return ask_later(data) if isawaitable(data) else self._shown(slot, data, None)
 
-        if isinstance(self.auth, NoAuthentication):
+        async def ask_later(data: Awaitable[bytes | None]) -> None:
+            try:
+                found = await data
+            except Exception as error:
+                self._shown(slot, None, error)
+            else:
+                self._shown(slot, found, None)
+
+        if isinstance(self.auth, NoAuthentication | TlsAuthentication):
             return completed(None)
         self.driver.run_user(ask, None)
         return slot
+
+    def _shown(self, slot: Slot[bytes | None], data: bytes | None, error: Exception | None) -> None:
+        with self.driver.enter():
+            if error is not None:
+                slot.fail(error)
+            else:
+                slot.complete(data)
 
     # ---- connections and lookups
 
@@ -138,7 +153,7 @@ class ClientEngine:
         address, proxy_to, authoritative = self._service_address(), None, False
         for _ in range(MAX_REDIRECTS):
             connection = yield run_steps(self.connection_steps(address, proxy_to, deadline))
-            reply = yield connection.request(requests.lookup(str(topic), authoritative), deadline)
+            reply = yield connection.request(requests.lookup(str(topic), authoritative, self._listener), deadline)
             proxied = reply.proxy_through_service_url
             served = self.broker_address(reply.brokerServiceUrlTls if self._tls else reply.brokerServiceUrl)
             there, through = (address, _host_port(served)) if proxied else (served, None)

@@ -118,8 +118,10 @@ def unwatch_topics(watcher_id: int) -> Command:
     return Command(67, "CommandWatchTopicListClose", watcher_id=watcher_id)
 
 
-def lookup(topic: str, authoritative: bool) -> Command:
-    return Command(23, "CommandLookupTopic", topic=topic, authoritative=authoritative)
+def lookup(topic: str, authoritative: bool, listener: str | None = None) -> Command:
+    """`listener`: of the addresses that a broker has, the one of this name is wanted."""
+    name = "CommandLookupTopic"
+    return Command(23, name, topic=topic, authoritative=authoritative, advertised_listener_name=listener)
 
 
 def producer(

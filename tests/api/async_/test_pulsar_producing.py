@@ -13,6 +13,7 @@ import pytest
 
 from mqclient.errors import ClosedError, ConfigError, DeadlineError
 from mqclient.pulsar import aio
+from mqclient.pulsar.auth import basic, token
 from mqclient.pulsar.codes import BrokerError, CompressionType, ServerError
 from tests.support.pulsar_cluster import PulsarCluster
 
@@ -253,3 +254,20 @@ async def test_an_unloaded_topic_gets_everything_in_order(pulsar: PulsarCluster,
             assert {future.exception() for future in futures} == {None}
         async with client.reader(name, start="earliest") as reader:
             assert [int(message.body) for message in await receive(reader, 1500)] == list(range(1500))
+
+
+async def test_of_several_hosts_one_is_enough(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    url = pulsar.url.replace("pulsar://", "pulsar://127.0.0.1:1,")
+    async with aio.Client(url, impl=impl) as client:
+        async with client.producer(topic) as producer:
+            assert (await producer.send(b"x")).entry == 0
+
+
+async def test_a_broker_without_authentication_takes_any(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    for auth in (basic("anna", "secret"), token("file:/nowhere")):
+        async with aio.Client(pulsar.url, impl=impl, auth=auth) as client:
+            if auth.method == "token":
+                with pytest.raises(ConfigError, match="/nowhere"):
+                    await client.ping(timeout=10)
+            else:
+                assert await client.ping()

@@ -14,6 +14,7 @@ import pytest
 
 from mqclient.errors import ClosedError, ConfigError, DeadlineError
 from mqclient.pulsar import sync
+from mqclient.pulsar.auth import basic, token
 from mqclient.pulsar.codes import BrokerError, CompressionType, ServerError
 from tests.support.pulsar_cluster import PulsarCluster
 
@@ -254,3 +255,20 @@ def test_an_unloaded_topic_gets_everything_in_order(pulsar: PulsarCluster, topic
             assert {future.exception() for future in futures} == {None}
         with client.reader(name, start="earliest") as reader:
             assert [int(message.body) for message in receive(reader, 1500)] == list(range(1500))
+
+
+def test_of_several_hosts_one_is_enough(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    url = pulsar.url.replace("pulsar://", "pulsar://127.0.0.1:1,")
+    with sync.Client(url, impl=impl) as client:
+        with client.producer(topic) as producer:
+            assert (producer.send(b"x")).entry == 0
+
+
+def test_a_broker_without_authentication_takes_any(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    for auth in (basic("anna", "secret"), token("file:/nowhere")):
+        with sync.Client(pulsar.url, impl=impl, auth=auth) as client:
+            if auth.method == "token":
+                with pytest.raises(ConfigError, match="/nowhere"):
+                    client.ping(timeout=10)
+            else:
+                assert client.ping()
