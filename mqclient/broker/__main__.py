@@ -6,8 +6,10 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Callable
 
 from mqclient.broker.broker import DOORS, EmbeddedBroker
+from mqclient.errors import MQError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,16 +17,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--brokers", type=int, default=1, help="RocketMQ brokers behind the one name server")
     parser.add_argument("--door", action="append", choices=sorted(DOORS), help="only this protocol; may be repeated")
     parser.add_argument("--impl", choices=("native", "pure"), help="default: what MQCLIENT_IMPL asks for")
+    parser.add_argument("--data", metavar="DIR", help="keep logs, offsets, topics and cursors there; else in memory")
+    parser.add_argument("--fsync", action="store_true", help="sync what was kept before it is acknowledged")
+    parser.add_argument("--retention", metavar="MB", type=int, help="keep at most so much of messages: the oldest go")
 
 
-def serve(options: argparse.Namespace) -> int:
-    """Print the addresses, serve until SIGINT or SIGTERM."""
+def make(options: argparse.Namespace) -> EmbeddedBroker:
+    """The broker that was asked for, not started yet."""
+    return EmbeddedBroker(
+        host=options.host,
+        doors=options.door,
+        brokers=options.brokers,
+        impl=options.impl,
+        data=options.data,
+        fsync=options.fsync,
+        retention_bytes=None if options.retention is None else options.retention << 20,
+    )
+
+
+def serve(options: argparse.Namespace, watch: Callable[[EmbeddedBroker, threading.Event], None] | None = None) -> int:
+    """Print the addresses, serve until SIGINT or SIGTERM; `watch(broker, stop)` may show what goes on meanwhile."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with EmbeddedBroker(host=options.host, doors=options.door, brokers=options.brokers, impl=options.impl) as broker:
+    with make(options) as broker:
         for name, address in broker.addresses().items():
             print(f"{name}={address}", flush=True)
+        if watch is not None:
+            watch(broker, stop)
         stop.wait()
     return 0
 
@@ -32,7 +52,11 @@ def serve(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mqclient.broker", description=__doc__)
     add_arguments(parser)
-    return serve(parser.parse_args(arguments))
+    try:
+        return serve(parser.parse_args(arguments))
+    except MQError as error:
+        print(f"mqclient.broker: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -115,6 +115,11 @@ class Log:
         """The number that the next record will get."""
         return self._next
 
+    @property
+    def second(self) -> int:
+        """Where the second of its blocks begins: trimming there makes room."""
+        return self._firsts[1] if len(self._firsts) > 1 else self._next
+
     def __len__(self) -> int:
         return self._next - self.first
 

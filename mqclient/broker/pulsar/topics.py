@@ -73,6 +73,12 @@ class Topic:
             subscription.poke()
         return number
 
+    def trim(self, first: int) -> None:
+        """Forget entries before this one: for subscriptions they are as good as acknowledged."""
+        self.log.trim(first)
+        for subscription in self.subscriptions.values():
+            subscription.cursor.ack_up_to(first - 1)
+
     def subscribe(self, name: str, kind: int, *, durable: bool = True, mark: int = -1) -> Subscription:
         """A new subscription; everything up to `mark` counts as acknowledged."""
         made = self.subscriptions[name] = Subscription(self, name, kind, durable, mark)
