@@ -13,6 +13,9 @@ from mqclient.rocketmq.model import (
     Receipt,
     TransactionState,
 )
+from mqclient.rocketmq.remoting.admin_cluster import BrokerInfo
+from mqclient.rocketmq.remoting.admin_groups import Connection, Progress
+from mqclient.rocketmq.remoting.admin_messages import Resent
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.aio import Admin, Client, Producer, PullConsumer, PushConsumer, TransactionalProducer
 from mqclient.rocketmq.remoting.handling import Retry
@@ -26,17 +29,21 @@ __all__ = [
     "TLS",
     "Account",
     "Admin",
+    "BrokerInfo",
     "Client",
+    "Connection",
     "Limits",
     "Message",
     "MessageQueue",
     "NotSafeError",
     "PartialSendError",
     "Producer",
+    "Progress",
     "PullConsumer",
     "PushConsumer",
     "QueueFullError",
     "Receipt",
+    "Resent",
     "ResetReport",
     "Retry",
     "Sql",

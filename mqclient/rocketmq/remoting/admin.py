@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from mqclient.core.steps import Steps
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MODELS, MessageQueue, check_topic
 from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting.admin_cluster import ClusterAdmin, masters_steps
+from mqclient.rocketmq.remoting.admin_groups import GroupAdmin
+from mqclient.rocketmq.remoting.admin_messages import MessageAdmin
 from mqclient.rocketmq.remoting.admin_reset import GroupReset, ResetReport
 from mqclient.rocketmq.remoting.bodies import read_body
 from mqclient.rocketmq.remoting.client import ClientEngine
@@ -27,13 +30,16 @@ class AdminEngine:
 
     def __init__(self, client: ClientEngine) -> None:
         self._client = client
+        self.cluster = ClusterAdmin(client)
+        self.groups = GroupAdmin(client)
+        self.messages = MessageAdmin(client)
 
     def create_topic_steps(self, topic: str, queues: int, perm: int) -> Steps[None]:
         """On every broker of the cluster; done when a name server shows it."""
         check_topic(topic)
         if queues < 1:
             raise ConfigError(f"queues={queues}: at least one")
-        for address in (yield from self._masters_steps()).values():
+        for address in (yield from masters_steps(self._client)).values():
             fields = requests.create_topic(topic, queues, perm)
             yield from self._client.ask_steps(address, Request.UPDATE_AND_CREATE_TOPIC, fields)
         yield from self._visible_steps(topic)
@@ -84,17 +90,6 @@ class AdminEngine:
             frame = yield self._client.ask(address, Request.QUERY_CONSUMER_OFFSET, fields)
             ends["committed"] = int(frame.field("offset")) if frame.code == Response.SUCCESS else None
         return ends
-
-    def _masters_steps(self) -> Steps[dict[str, str]]:
-        body = read_body((yield from self._client.ask_name_server_steps(Request.GET_BROKER_CLUSTER_INFO, {})))
-        masters: dict[str, str] = {}
-        for name, data in (body.get("brokerAddrTable") or {}).items():
-            addresses: dict[str, Any] = {str(number): address for number, address in data["brokerAddrs"].items()}
-            if "0" in addresses:
-                masters[str(name)] = str(addresses["0"])
-        if not masters:
-            raise ConfigError("the name server knows no broker")
-        return masters
 
     def _visible_steps(self, topic: str) -> Steps[None]:
         """Brokers tell name servers about new topics a moment later."""

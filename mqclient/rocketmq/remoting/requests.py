@@ -133,15 +133,15 @@ def pull(
     return frame
 
 
-def peek(remoting: Any, opaque: int, group: str, queue: MessageQueue, offset: int) -> bytes:
-    """11 for one message, if it is there, by somebody whom the broker need not know."""
+def peek(remoting: Any, opaque: int, group: str, queue: MessageQueue, offset: int, count: int = 1) -> bytes:
+    """11 for what is there now, by somebody whom the broker need not know."""
     frame: bytes = remoting.encode_pull(
         opaque,
         group,
         queue.topic,
         queue.queue_id,
         offset,
-        max_messages=1,
+        max_messages=count,
         sys_flag=SUBSCRIPTION,
         subscription="*",
         expression_type="TAG",

@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqclient.core.driver import SyncDriver
-from mqclient.core.steps import run_steps
+from mqclient.core.steps import Steps, run_steps
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine, When
+from mqclient.rocketmq.remoting.admin_cluster import BrokerInfo
+from mqclient.rocketmq.remoting.admin_groups import Connection, Progress
+from mqclient.rocketmq.remoting.admin_messages import Resent
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
+from mqclient.rocketmq.remoting.member_options import Start
 
 if TYPE_CHECKING:
-    pass
+    from mqclient._native import remoting
+
+T = TypeVar("T")
 
 __all__ = ["Admin"]
 
@@ -27,14 +33,103 @@ class Admin:
 
     def create_topic(self, topic: str, queues: int = 8, *, perm: int = 6, timeout: float | None = 10.0) -> None:
         """On every broker; returns when a name server shows it."""
-        with self._driver.enter():
-            slot = run_steps(self._engine.create_topic_steps(topic, queues, perm))
-        self._driver.wait(slot, self._driver.deadline(timeout))
+        self._do(self._engine.create_topic_steps(topic, queues, perm), timeout)
+
+    def delete_topic(self, topic: str, timeout: float | None = 10.0) -> None:
+        """On every broker and at every name server."""
+        self._do(self._engine.cluster.delete_topic_steps(topic), timeout)
 
     def topics(self, timeout: float | None = 5.0) -> list[str]:
-        with self._driver.enter():
-            slot = run_steps(self._engine.topics_steps())
-        return self._driver.wait(slot, self._driver.deadline(timeout))
+        return self._do(self._engine.topics_steps(), timeout)
+
+    def cluster(self, timeout: float | None = 10.0) -> list[BrokerInfo]:
+        """Every broker: its cluster, addresses and version."""
+        return self._do(self._engine.cluster.cluster_steps(), timeout)
+
+    def broker_config(self, broker: str, timeout: float | None = 5.0) -> dict[str, str]:
+        """The options of a broker, by its name or address."""
+        return self._do(self._engine.cluster.config_steps(broker), timeout)
+
+    def groups(self, timeout: float | None = 10.0) -> list[str]:
+        """The names of all groups that brokers know."""
+        return self._do(self._engine.groups.groups_steps(), timeout)
+
+    def create_group(self, group: str, timeout: float | None = 10.0, **settings: Any) -> None:
+        """Make or change a group on every broker; settings by the broker's names, such as retryMaxTimes."""
+        self._do(self._engine.groups.create_steps(group, settings), timeout)
+
+    def delete_group(self, group: str, *, forget_offsets: bool = False, timeout: float | None = 10.0) -> None:
+        self._do(self._engine.groups.delete_steps(group, forget_offsets), timeout)
+
+    def connections(self, group: str, *, producers: bool = False, timeout: float | None = 10.0) -> list[Connection]:
+        """Who is in a group now."""
+        return self._do(self._engine.groups.connections_steps(group, producers), timeout)
+
+    def progress(
+        self, group: str, topic: str | None = None, timeout: float | None = 10.0
+    ) -> dict[MessageQueue, Progress]:
+        """How far a group is: of each queue its end, what is consumed, the lag, the last time."""
+        return self._do(self._engine.groups.progress_steps(group, topic), timeout)
+
+    def clone_offsets(self, source: str, target: str, topic: str, timeout: float | None = 10.0) -> None:
+        """The target group goes on where the source group is."""
+        self._do(self._engine.groups.clone_steps(source, target, topic), timeout)
+
+    def running_info(self, group: str, client_id: str, timeout: float | None = 15.0) -> dict[str, Any]:
+        """What a member tells about itself."""
+        return self._do(self._engine.groups.running_info_steps(group, client_id), timeout)
+
+    def member_offsets(
+        self, group: str, topic: str, timeout: float | None = 15.0
+    ) -> dict[str, dict[MessageQueue, int]]:
+        """By member of a group: the offsets in its memory."""
+        return self._do(self._engine.groups.status_steps(group, topic), timeout)
+
+    def consume_directly(
+        self, group: str, client_id: str, message: remoting.Message, timeout: float | None = 15.0
+    ) -> dict[str, Any]:
+        """Have a member's handler called with a message that was found here; what came of it."""
+        return self._do(self._engine.groups.consume_directly_steps(group, client_id, message), timeout)
+
+    def message(self, topic: str, message_id: str, timeout: float | None = 10.0) -> remoting.Message:
+        """The message with this id, the producer's or the broker's."""
+        return self._do(self._engine.messages.view_steps(topic, message_id), timeout)
+
+    def messages_by_key(
+        self,
+        topic: str,
+        key: str,
+        *,
+        begin: Start = "first",
+        end: Start = "last",
+        limit: int = 32,
+        timeout: float | None = 10.0,
+    ) -> list[remoting.Message]:
+        """Messages with this key, the oldest first."""
+        return self._do(self._engine.messages.query_steps(topic, key, begin, end, limit), timeout)
+
+    def messages_by_time(
+        self, topic: str, begin: Start, end: Start = "last", *, limit: int = 1000, timeout: float | None = 30.0
+    ) -> list[remoting.Message]:
+        """Messages stored from `begin` on and before `end`, the oldest first."""
+        return self._do(self._engine.messages.between_steps(topic, begin, end, limit), timeout)
+
+    def resend_dead_letters(
+        self,
+        group: str,
+        *,
+        begin: Start = "first",
+        end: Start = "last",
+        limit: int = 1000,
+        to: str = "group",
+        timeout: float | None = 30.0,
+    ) -> list[Resent]:
+        """Give a group's dead letters another chance: `to` the group alone, or to the topic that they came from.
+
+        Nothing notes what was sent again: name the time, so that the next call does not send it once more. Brokers
+        bury at once what is sent to an orderly group: for those, `to="topic"`.
+        """
+        return self._do(self._engine.messages.resend_steps(group, begin, end, limit, to), timeout)
 
     def reset_offset(
         self,
@@ -54,17 +149,18 @@ class Admin:
         Members that are no mqclient stay where they are on today's brokers, unless `switch_form=True` lets us put those
         into the old form of resets for a moment: that needs an operator's rights and rewrites their configuration file.
         """
-        with self._driver.enter():
-            steps = self._engine.reset_offset_steps(group, topic, when, model, force, dry_run, switch_form)
-            slot = run_steps(steps)
-        return self._driver.wait(slot, self._driver.deadline(timeout))
+        steps = self._engine.reset_offset_steps(group, topic, when, model, force, dry_run, switch_form)
+        return self._do(steps, timeout)
 
     def offsets(
         self, topic: str, group: str | None = None, timeout: float | None = 10.0
     ) -> dict[MessageQueue, dict[str, int | None]]:
         """Of each queue: min, max, and what the group has committed."""
+        return self._do(self._engine.offsets_steps(topic, group), timeout)
+
+    def _do(self, steps: Steps[T], timeout: float | None) -> T:
         with self._driver.enter():
-            slot = run_steps(self._engine.offsets_steps(topic, group))
+            slot = run_steps(steps)
         return self._driver.wait(slot, self._driver.deadline(timeout))
 
     def close(self) -> None:
