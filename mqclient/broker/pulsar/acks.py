@@ -2,7 +2,8 @@
 
 | command | answer |
 |---|---|
-| ACK | nothing; ACK_RESPONSE if it has a request id; unknown consumer: ignored, or ConsumerNotFound |
+| ACK | nothing; ACK_RESPONSE if it has a request id; unknown consumer: ignored, or ConsumerNotFound; of a transaction:
+  TransactionNotFound, TransactionConflict |
 | REDELIVER_UNACKNOWLEDGED_MESSAGES | nothing |
 
 Individual acknowledgements of a part of a batch come with the bits of what is left of it.
@@ -13,12 +14,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.cursor import bits_of
+from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.subscribe import find
 from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.pulsar.codes import AckType, ServerError
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.session import Session
+    from mqclient.broker.pulsar.txn_buffer import Txn
 
 
 def on_ack(session: Session, event: Any) -> None:
@@ -27,10 +30,10 @@ def on_ack(session: Session, event: Any) -> None:
     error: tuple[ServerError, str] | None = None
     if consumer is None:
         error = ServerError.ConsumerNotFound, "Consumer not found"
-    elif txn is not None:
-        error = ServerError.NotAllowedError, "transactions are not supported by mqclient's embedded broker"
     elif kind == AckType.Cumulative and consumer.subscription.shared:
         error = ServerError.NotAllowedError, "cumulative acknowledgement on a shared subscription"
+    elif txn is not None:
+        error = _ack_for(session, consumer.subscription, txn, ids, kind == AckType.Cumulative)
     else:
         for message_id in ids:
             _ack(consumer.subscription, message_id, kind == AckType.Cumulative)
@@ -49,6 +52,29 @@ def _ack(subscription: Subscription, message_id: Any, cumulative: bool) -> None:
         subscription.ack_up_to(entry, remaining)
     else:
         subscription.ack(entry, remaining)
+
+
+def _ack_for(
+    session: Session, subscription: Subscription, txn: Txn, ids: Any, cumulative: bool
+) -> tuple[ServerError, str] | None:
+    """For a transaction: done when it commits. Why not, if it cannot be."""
+    topic, cursor, pending = subscription.topic, subscription.cursor, subscription.pending_acks
+    try:
+        transaction = session.topics.transactions.get(txn)
+        if (topic.text, subscription.name) not in transaction.subscriptions:
+            text = f"{subscription.name} of {topic.text} was not added to the transaction {txn}"
+            return ServerError.InvalidTxnStatus, text
+        for ledger, entry, _, _, words, _ in ids:
+            if ledger != topic.ledger or not 0 <= entry < topic.end:
+                continue
+            if cumulative:
+                pending.add_up_to(txn, entry, bits_of(words) if words else None, cursor.mark)
+                continue
+            unacked = cursor.remaining(entry, topic.messages(entry))
+            pending.add(txn, entry, unacked & ~bits_of(words) if words else unacked, unacked)
+    except Refused as refused:
+        return refused.code, str(refused)
+    return None
 
 
 def on_redeliver(session: Session, request: Any) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topic, Topics
+from mqclient.broker.pulsar.transactions import ASSIGN, COORDINATORS
 from mqclient.pulsar.codes import LookupType, ServerError
 from mqclient.pulsar.names import TopicName
 
@@ -29,7 +30,7 @@ ALL, NON_PERSISTENT = 2, 1
 
 def partitions(topics: Topics, name: TopicName, create: bool) -> int:
     """How many partitions a topic has, or will have when it is used; Refused if there will be none such."""
-    known = topics.partitions.get(str(name))
+    known = COORDINATORS if str(name) == ASSIGN else topics.partitions.get(str(name))
     if known is not None or topics.is_there(name):
         return known or 0
     policy = topics.policies.auto_creation(name)

@@ -61,8 +61,10 @@ class Policies:
         self._settings = settings
         self.changes = 0
         """How often something was decided: what is kept of an answer is good while this stays."""
-        self.tenants: dict[str, dict[str, Any]] = {"public": {"adminRoles": [], "allowedClusters": ["standalone"]}}
-        self.of_namespace: dict[str, dict[str, Any]] = {"public/default": {}}
+        self.tenants: dict[str, dict[str, Any]] = {
+            name: {"adminRoles": [], "allowedClusters": ["standalone"]} for name in ("public", "pulsar")
+        }
+        self.of_namespace: dict[str, dict[str, Any]] = {"public/default": {}, "pulsar/system": {}}
         self.of_topic: dict[str, dict[str, Any]] = {}
         """By the name without its partition."""
 

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.dedup import is_duplicate
 from mqclient.broker.pulsar.passing import pass_on
+from mqclient.broker.pulsar.refused import Refused
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.producers import Producer
     from mqclient.broker.pulsar.session import Session
     from mqclient.broker.pulsar.topics import Topic
+    from mqclient.broker.pulsar.txn_buffer import Txn
 
 REMEMBERED = 30.0
 """Seconds in which a SEND for a closed producer is late and not wrong."""
@@ -36,7 +38,7 @@ def on_send(session: Session, event: Any) -> None:
     if entry.corrupt is not None:
         refusal = ServerError.ChecksumError, "Checksum failed on the broker"
     elif txn is not None:
-        refusal = ServerError.NotAllowedError, "transactions are not supported by mqclient's embedded broker"
+        refusal = _refuse(session, producer.topic, txn)
     if refusal is not None:
         session.send(
             8,
@@ -47,8 +49,22 @@ def on_send(session: Session, event: Any) -> None:
             message=refusal[1],
         )
         return
-    ledger, number = _store(session, producer, producer.topic, max(sequence_id, highest), entry)
+    topic = producer.topic
+    ledger, number = _store(session, producer, topic, max(sequence_id, highest), entry)
+    if txn is not None and ledger > 0:
+        topic.txns.add(txn, number)
     session.write(session.impl.pulsar.encode_receipt(producer_id, sequence_id, ledger, number, highest))
+
+
+def _refuse(session: Session, topic: Topic, txn: Txn) -> tuple[ServerError, str] | None:
+    """Why nothing may be sent for a transaction here: a dead or strange one would never be seen."""
+    try:
+        transaction = session.topics.transactions.get(txn)
+    except Refused as refused:
+        return ServerError.NotAllowedError, str(refused)
+    if topic.text not in transaction.topics or not topic.name.persistent:
+        return ServerError.NotAllowedError, f"{topic.text} was not added to the transaction {txn}"
+    return None
 
 
 def _store(session: Session, producer: Producer, topic: Topic, sequence_id: int, entry: Any) -> tuple[int, int]:

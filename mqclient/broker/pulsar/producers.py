@@ -147,8 +147,6 @@ def _forget(producer: Producer) -> None:
 
 def _check(session: Session, request: Any) -> Topic:
     session.topics.check(request.topic)
-    if request.txn_enabled:
-        raise Refused(ServerError.NotAllowedError, "transactions are not supported by mqclient's embedded broker")
     topic = session.topics.admit(request.topic)
     if topic.terminated:
         raise Refused(ServerError.TopicTerminatedError, "Topic was already terminated")

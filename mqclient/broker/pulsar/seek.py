@@ -55,8 +55,8 @@ def on_last(session: Session, request: Any) -> None:
         raise Refused(ServerError.MetadataError, "Consumer not found")
     topic, mark = consumer.subscription.topic, consumer.subscription.cursor.mark
     last: dict[str, Any] = {"ledgerId": EARLIEST, "entryId": EARLIEST, "partition": topic.partition}
-    if topic.end:
-        entry = topic.end - 1
+    entry = topic.last_seen
+    if entry >= 0:
         index = topic.messages(entry) - 1 if topic.batched(entry) else -1
         last = {"ledgerId": topic.ledger, "entryId": entry, "partition": topic.partition, "batch_index": index}
     session.send(

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient import _schema
 from mqclient.broker.control import Alarm, Fault
-from mqclient.broker.pulsar import acks, connect, lookup, produce, producers, schemas, seek, subscribe, watchers
+from mqclient.broker.pulsar import (
+    acks,
+    connect,
+    lookup,
+    produce,
+    producers,
+    schemas,
+    seek,
+    subscribe,
+    transactions,
+    watchers,
+)
 from mqclient.broker.pulsar.auth import NOBODY
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topics
@@ -26,7 +37,7 @@ WRITE_BUFFER = 4 << 20
 """Bytes that may wait for a client that reads slowly; while there are more, nothing is dispatched to it."""
 Handler = Callable[["Session", Any], None]
 
-FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek, schemas, watchers)
+FAMILIES = (connect, lookup, producers, produce, subscribe, acks, seek, schemas, watchers, transactions)
 HANDLERS: dict[int, Handler] = {kind: handler for family in FAMILIES for kind, handler in family.HANDLERS.items()}
 NAMES = {number: name for name, number in _schema.enum("BaseCommand.Type").items()}
 OPENING = frozenset(("SUBSCRIBE", "PRODUCER"))

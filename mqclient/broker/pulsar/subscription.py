@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from mqclient.broker.pulsar.consumer import Consumer
 from mqclient.broker.pulsar.cursor import Cursor, words_of
 from mqclient.broker.pulsar.delays import Delays
+from mqclient.broker.pulsar.pending_acks import PendingAcks
 from mqclient.broker.pulsar.replay import Replay
 from mqclient.broker.pulsar.selectors import Ring, Selector, chosen_by_ring
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.topics import Topic
+    from mqclient.broker.pulsar.txn_buffer import Txn
 
 ROUND_ROBIN = 20
 """Entries that one consumer of a shared subscription gets before it is the next one's turn."""
@@ -48,6 +50,7 @@ class Subscription:
         self.unacked = 0
         self.blocked = False
         self._chunks: dict[str, Consumer] = {}
+        self.pending_acks = PendingAcks()
 
     @property
     def shared(self) -> bool:
@@ -159,11 +162,30 @@ class Subscription:
             return
         wanted = list(consumer.pending) if entries is None else [e for e in entries if e in consumer.pending]
         for entry in wanted:
+            if not self._bits(entry):
+                continue  # a transaction has acknowledged it: if it is aborted, the entry comes again
             self.relieve(consumer, consumer.pending.pop(entry))
             self._redeliveries[entry] = self._redeliveries.get(entry, 0) + 1
             consumer.redelivered += 1
         self._replay.add(wanted)
         consumer.unblock()
+
+    def end_txn(self, txn: Txn, commit: bool) -> None:
+        """What it acknowledged is so now; or it comes again."""
+        pending = self.pending_acks.end(txn)
+        if commit:
+            for entry, bits in pending.bits.items():
+                self.ack(entry, self.cursor.remaining(entry, self.topic.messages(entry)) & ~bits or None)
+            if pending.up_to is not None:
+                self.ack_up_to(*pending.up_to)
+        elif self.shared:
+            for consumer in list(self.consumers):
+                self.redeliver(consumer, list(pending.bits), None)
+            self._replay.add(entry for entry in pending.bits if not any(entry in one.pending for one in self.consumers))
+            self.poke()
+        elif self.active is not None:
+            self._read = self.cursor.mark + 1
+            self.poke()
 
     def relieve(self, consumer: Consumer, messages: int) -> None:
         """So many are not unacknowledged any more; at half the limit everybody goes on."""
@@ -210,7 +232,12 @@ class Subscription:
         """Acknowledged, or nobody's to see; what nobody sees is done with."""
         if entry in self.topic.hidden:
             self.cursor.ack(entry)
-        return self.cursor.acked(entry)
+        return self.cursor.acked(entry) or not self._bits(entry)
+
+    def _bits(self, entry: int) -> int:
+        """The messages of an entry that are neither acknowledged nor about to be by a transaction."""
+        bits = self.cursor.remaining(entry, self.topic.messages(entry))
+        return bits & ~self.pending_acks.held(entry) if self.pending_acks else bits
 
     def _next(self) -> int | None:
         """Shared: what comes again first, then what is new."""
@@ -328,7 +355,7 @@ class Subscription:
     def _send(self, consumer: Consumer, entry: int) -> None:
         """The stored bytes as they are; charged by the messages that are not acknowledged."""
         topic, cursor = self.topic, self.cursor
-        bits = cursor.remaining(entry, topic.messages(entry))
+        bits = self._bits(entry)
         consumer.charge(entry, bits.bit_count())
         self.messages_out += bits.bit_count()
         if self.shared:
@@ -342,7 +369,7 @@ class Subscription:
             topic.log.record(entry) if view is None else view.record(entry, topic.log),
             partition=topic.partition,
             redelivery_count=self._redeliveries.get(entry, 0),
-            ack_set=words_of(bits) if cursor.partly(entry) else None,
+            ack_set=words_of(bits) if cursor.partly(entry) or self.pending_acks.held(entry) else None,
             consumer_epoch=consumer.epoch,
         )
         consumer.session.write(frame)

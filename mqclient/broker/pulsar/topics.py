@@ -15,6 +15,8 @@ from mqclient.broker.pulsar.policies import Policies, whole
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.schemas import Schemas
 from mqclient.broker.pulsar.subscription import Subscription
+from mqclient.broker.pulsar.transactions import Transactions
+from mqclient.broker.pulsar.txn_buffer import TxnBuffer
 from mqclient.broker.store import Log
 from mqclient.errors import ConfigError
 from mqclient.pulsar.codes import ServerError
@@ -42,6 +44,7 @@ class Topic:
         self.hidden: set[int] = set()
         """Entries that no consumer sees."""
         self.compacted: Compacted | None = None
+        self.txns = TxnBuffer()
         self.subscriptions: Watched[str, Subscription] = Watched()
         self.terminated = False
         """Nothing is taken any more; who has acknowledged everything is told."""
@@ -95,8 +98,17 @@ class Topic:
 
     @property
     def readable(self) -> int:
-        """Entries from here on are not for consumers yet."""
-        return self.end
+        """Entries from here on are not for consumers yet: a transaction has not ended."""
+        first = self.txns.first
+        return self.end if first is None else first
+
+    @property
+    def last_seen(self) -> int:
+        """The last entry that consumers see, -1 if there is none."""
+        entry = self.readable - 1
+        while entry in self.hidden:
+            entry -= 1
+        return entry if entry >= self.log.first else -1
 
     def messages(self, entry: int) -> int:
         """How many messages an entry holds."""
@@ -119,6 +131,7 @@ class Topics:
         self.house = house
         self.policies = Policies(house.settings)
         self.schemas = Schemas(self.policies, house.clock)
+        self.transactions = Transactions(house, self)
         self.partitions: Watched[str, int] = Watched()
         """Partitioned topics: their names, and how many partitions each has."""
         self.listeners: list[Callable[[Topic, bool], None]] = []

@@ -30,7 +30,7 @@ def test_receipts(raw: RawClient) -> None:
     assert not ack(raw, [(ledger, 0), (ledger, 1)]).HasField("error")
     assert raw.consumer.subscription.backlog == 0
     assert ack(raw, [(ledger, 0)], consumer_id=7).error == ServerError.ConsumerNotFound
-    assert ack(raw, [(ledger, 0)], txn=(0, 1)).error == ServerError.NotAllowedError
+    assert ack(raw, [(ledger, 0)], txn=(0, 1)).error == ServerError.TransactionNotFound
 
 
 def test_cumulative_is_not_for_shared(raw: RawClient) -> None:

@@ -83,4 +83,4 @@ def test_rest_asks_too(codec: Any) -> None:
     assert world.rest("GET", "brokers/health") == b"OK"
     place = ("admin", "v2", "tenants")
     answer = world.door.rest.answer(Request("GET", place, headers={"authorization": "Bearer right"}))
-    assert answer.content == ["public"]
+    assert answer.content == ["public", "pulsar"]

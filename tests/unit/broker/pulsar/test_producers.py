@@ -67,7 +67,6 @@ def test_names(world: PulsarWorld, raw: RawClient) -> None:
     ("fields", "code"),
     [
         ({"schema": {"name": "x", "schema_data": b"{", "type": 4}}, ServerError.IncompatibleSchema),
-        ({"txn_enabled": True}, ServerError.NotAllowedError),
     ],
 )
 def test_refusals(raw: RawClient, fields: dict[str, Any], code: ServerError) -> None:

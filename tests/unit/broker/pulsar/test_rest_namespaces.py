@@ -21,7 +21,7 @@ def raw(world: PulsarWorld) -> RawClient:
 
 
 def test_tenants(world: PulsarWorld) -> None:
-    assert world.rest("GET", "tenants") == ["public"]
+    assert world.rest("GET", "tenants") == ["public", "pulsar"]
     assert world.rest("PUT", "tenants/t", {"adminRoles": ["me"]}) is None
     assert world.rest("PUT", "tenants/t") == 409
     assert world.rest("POST", "tenants/t", {"adminRoles": []}) is None

@@ -67,8 +67,8 @@ def test_what_is_left_out_is_listed() -> None:
 
 def test_what_is_not_supported_says_so(raw: RawClient) -> None:
     commands: dict[str, dict[str, Any]] = {
-        "NEW_TXN": {},
-        "TC_CLIENT_CONNECT_REQUEST": {"tc_id": 0},
+        "END_TXN_ON_PARTITION": {"topic": "t"},
+        "END_TXN_ON_SUBSCRIPTION": {},
     }
     for kind, fields in commands.items():
         name, told = raw.ask(kind, **fields)
