@@ -34,6 +34,8 @@ ENTRY: Final = Struct("<BxxxI")
 """Kind and size of what follows."""
 BLOCK: Final = Struct("<IIQ")
 """Number of the log, number of records, number of the first. Then times, marks, ends, and the records."""
+ONE: Final = Struct("<BxxxIIIQqiI")
+"""Entry, block and columns of a frame that is one record: there are as many as messages that were sent one by one."""
 LOGS: Final = "logs"
 """Our own table: number of a log to whose it is, its key, and the number of its oldest record."""
 
@@ -334,6 +336,8 @@ class Data:
         logs: dict[int, Log] = {}
         for file, payload in self._files.read():
             held = self._holds.setdefault(file, {})
+            if _load_one(payload, logs, held):
+                continue
             for kind, content in _entries(payload):
                 if kind == CHANGES:
                     for owner, name, key, value in json.loads(bytes(content)):
@@ -370,6 +374,19 @@ def _entries(payload: memoryview) -> Iterator[tuple[int, memoryview]]:
         at += ENTRY.size
         yield kind, payload[at : at + size]
         at += size
+
+
+def _load_one(payload: memoryview, logs: dict[int, Log], held: dict[int, int]) -> bool:
+    """One record into a log that is known; False if the frame is something else."""
+    if len(payload) < ONE.size:
+        return False
+    kind, size, number, count, first, when, mark, end = ONE.unpack_from(payload)
+    log = logs.get(number)
+    if kind != RECORDS or count != 1 or size != len(payload) - ENTRY.size or log is None or log.next != first:
+        return False
+    log.append(payload[ONE.size : ONE.size + end], when, mark)
+    held[number] = first
+    return True
 
 
 def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:

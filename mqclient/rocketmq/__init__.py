@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from mqclient.config import TLS
-from mqclient.rocketmq.model import (
-    Account,
-    Message,
-    MessageQueue,
-    NotSafeError,
-    PartialSendError,
-    QueueFullError,
-    Receipt,
-    TransactionState,
-)
-from mqclient.rocketmq.remoting.admin_cluster import BrokerInfo
-from mqclient.rocketmq.remoting.admin_groups import Connection, Progress
-from mqclient.rocketmq.remoting.admin_messages import Resent
-from mqclient.rocketmq.remoting.admin_reset import ResetReport
-from mqclient.rocketmq.remoting.handling import Retry
-from mqclient.rocketmq.remoting.process_queue import Limits
-from mqclient.rocketmq.remoting.push_options import StopReport
-from mqclient.rocketmq.remoting.subscription import Sql
-from mqclient.rocketmq.remoting.sync import Admin, Client, Producer, PullConsumer, PushConsumer, TransactionalProducer
-from mqclient.rocketmq.signing import ACL, acl
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mqclient.config import TLS
+    from mqclient.rocketmq.model import (
+        Account,
+        Message,
+        MessageQueue,
+        NotSafeError,
+        PartialSendError,
+        QueueFullError,
+        Receipt,
+        TransactionState,
+    )
+    from mqclient.rocketmq.remoting.admin_cluster import BrokerInfo
+    from mqclient.rocketmq.remoting.admin_groups import Connection, Progress
+    from mqclient.rocketmq.remoting.admin_messages import Resent
+    from mqclient.rocketmq.remoting.admin_reset import ResetReport
+    from mqclient.rocketmq.remoting.handling import Retry
+    from mqclient.rocketmq.remoting.process_queue import Limits
+    from mqclient.rocketmq.remoting.push_options import StopReport
+    from mqclient.rocketmq.remoting.subscription import Sql
+    from mqclient.rocketmq.remoting.sync import (
+        Admin,
+        Client,
+        Producer,
+        PullConsumer,
+        PushConsumer,
+        TransactionalProducer,
+    )
+    from mqclient.rocketmq.signing import ACL, acl
 
 __all__ = [
     "ACL",
@@ -52,3 +63,40 @@ __all__ = [
     "TransactionalProducer",
     "acl",
 ]
+
+_WHERE: Final = {
+    "ACL": "mqclient.rocketmq.signing",
+    "Account": "mqclient.rocketmq.model",
+    "Admin": "mqclient.rocketmq.remoting.sync",
+    "BrokerInfo": "mqclient.rocketmq.remoting.admin_cluster",
+    "Client": "mqclient.rocketmq.remoting.sync",
+    "Connection": "mqclient.rocketmq.remoting.admin_groups",
+    "Limits": "mqclient.rocketmq.remoting.process_queue",
+    "Message": "mqclient.rocketmq.model",
+    "MessageQueue": "mqclient.rocketmq.model",
+    "NotSafeError": "mqclient.rocketmq.model",
+    "PartialSendError": "mqclient.rocketmq.model",
+    "Producer": "mqclient.rocketmq.remoting.sync",
+    "Progress": "mqclient.rocketmq.remoting.admin_groups",
+    "PullConsumer": "mqclient.rocketmq.remoting.sync",
+    "PushConsumer": "mqclient.rocketmq.remoting.sync",
+    "QueueFullError": "mqclient.rocketmq.model",
+    "Receipt": "mqclient.rocketmq.model",
+    "Resent": "mqclient.rocketmq.remoting.admin_messages",
+    "ResetReport": "mqclient.rocketmq.remoting.admin_reset",
+    "Retry": "mqclient.rocketmq.remoting.handling",
+    "Sql": "mqclient.rocketmq.remoting.subscription",
+    "StopReport": "mqclient.rocketmq.remoting.push_options",
+    "TLS": "mqclient.config",
+    "TransactionState": "mqclient.rocketmq.model",
+    "TransactionalProducer": "mqclient.rocketmq.remoting.sync",
+    "acl": "mqclient.rocketmq.signing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when asked for: the broker wants the codes and not the client."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'mqclient.rocketmq' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    return value
