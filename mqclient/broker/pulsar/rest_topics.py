@@ -164,6 +164,18 @@ def last(call: Call) -> Any:
     return {"ledgerId": ledger, "entryId": topic.end - 1, "partitionIndex": topic.partition}
 
 
+def compact(call: Call) -> Any:
+    door = call.door
+    started = [topic.compaction.start(topic, door.house.impl, door.soon) for topic in call.stored()]
+    if not any(started):
+        raise RestError(409, "Compaction already in progress")
+
+
+def compaction(call: Call) -> Any:
+    topic = call.one()
+    return {"status": topic.compaction.status, "lastError": topic.compaction.error}
+
+
 def told(policy: str, call: Call) -> Any:
     return call.topics.policies.of_topic.get(_policy_name(call), {}).get(policy)
 
@@ -211,5 +223,7 @@ ROUTES: dict[str, Callable[[Call], Any]] = {
     f"GET {TOPIC}/partitioned-stats": all_stats,
     f"GET {TOPIC}/internalStats": internal_stats,
     f"GET {TOPIC}/lastMessageId": last,
+    f"PUT {TOPIC}/compaction": compact,
+    f"GET {TOPIC}/compaction": compaction,
     **policy_routes(TOPIC, POLICIES, told, decide, undecide),
 }

@@ -56,6 +56,8 @@ def on_last(session: Session, request: Any) -> None:
     topic, mark = consumer.subscription.topic, consumer.subscription.cursor.mark
     last: dict[str, Any] = {"ledgerId": EARLIEST, "entryId": EARLIEST, "partition": topic.partition}
     entry = topic.last_seen
+    if consumer.read_compacted and topic.compacted is not None:
+        entry = topic.compacted.last_seen(entry)
     if entry >= 0:
         index = topic.messages(entry) - 1 if topic.batched(entry) else -1
         last = {"ledgerId": topic.ledger, "entryId": entry, "partition": topic.partition, "batch_index": index}

@@ -120,6 +120,7 @@ def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
     consumer = Consumer(
         session, subscription, request.consumer_id, request.consumer_name, request.priority_level, limit
     )
+    consumer.read_compacted = request.read_compacted
     if request.HasField("consumer_epoch"):
         consumer.epoch = request.consumer_epoch
     if request.subType == SubType.Key_Shared:
@@ -169,12 +170,6 @@ def _check(session: Session, request: Any) -> Topic:
         raise Refused(ServerError.ProducerBusy, "Empty subscription name")
     if request.read_compacted and request.subType in (SubType.Shared, SubType.Key_Shared):
         raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on failover or exclusive subscriptions")
-    unsupported = [
-        ("compacted reads", request.read_compacted),
-    ]
-    for what, asked in unsupported:
-        if asked:
-            raise Refused(ServerError.NotAllowedError, f"{what} are not supported by mqclient's embedded broker")
     return session.topics.admit(request.topic, create=request.force_topic_creation)
 
 

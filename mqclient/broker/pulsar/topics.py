@@ -10,6 +10,7 @@ from mqclient.broker.broker import House
 from mqclient.broker.data import Watched
 from mqclient.broker.pulsar.access import Access
 from mqclient.broker.pulsar.compacted import Compacted
+from mqclient.broker.pulsar.compaction import Compaction
 from mqclient.broker.pulsar.dedup import Dedup
 from mqclient.broker.pulsar.policies import Policies, whole
 from mqclient.broker.pulsar.refused import Refused
@@ -44,6 +45,7 @@ class Topic:
         self.hidden: set[int] = set()
         """Entries that no consumer sees."""
         self.compacted: Compacted | None = None
+        self.compaction = Compaction()
         self.txns = TxnBuffer()
         self.subscriptions: Watched[str, Subscription] = Watched()
         self.terminated = False

@@ -112,7 +112,6 @@ def test_types_do_not_mix_but_change_when_all_are_gone(world: PulsarWorld, raw: 
         ({"topic": "non-persistent://public/default/t", "read_compacted": True}, ServerError.NotAllowedError),
         ({"topic": "new", "force_topic_creation": False}, ServerError.TopicNotFound),
         ({"read_compacted": True, "subType": 1}, ServerError.NotAllowedError),
-        ({"read_compacted": True}, ServerError.NotAllowedError),
         ({"subType": 3, "keySharedMeta": {"keySharedMode": 1}}, ServerError.ConsumerAssignError),
         ({"schema": {"name": "x", "schema_data": b"{", "type": 4}}, ServerError.IncompatibleSchema),
     ],
