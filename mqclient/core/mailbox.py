@@ -130,14 +130,15 @@ class Mailbox:
     def waiting(self) -> Iterator[Wake]:
         """Stand in the queue; the wake is done at once if there are messages."""
         with self._driver.enter():
-            wake = self._join()
+            wake = self.join()
         try:
             yield wake
         finally:
             with self._driver.enter():
-                self._leave(wake)
+                self.leave(wake)
 
-    def _join(self) -> Wake:
+    def join(self) -> Wake:
+        """Stand in the queue, inside an entry; whoever does takes, or leaves."""
         wake = Wake()
         if len(self.box):
             wake.complete(None)
@@ -149,7 +150,8 @@ class Mailbox:
                 self._on_wait()
         return wake
 
-    def _leave(self, wake: Wake) -> None:
+    def leave(self, wake: Wake) -> None:
+        """Stand in the queue no more; if there are messages and this one was woken, the next is."""
         if not wake.done:
             self._waiters.remove(wake)
         elif self._waiters and len(self.box):

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.errors import ClosedError, DeadlineError
+from mqclient.io import aio_stopping
 from mqclient.pulsar import opening, reading
+from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
+    from mqclient.pulsar.listening import Report
     from mqclient.pulsar.subscribing import Engine
 
 __all__ = ["Consumer", "Reader", "Receiving"]
@@ -124,6 +127,8 @@ class Consumer(Receiving):
         super().__init__(driver, engine)
         self._add = engine.acks.add
         self._add_many = engine.acks.add_many
+        if engine.listening is not None:
+            self._take = self._take_many = engine.listening.refuse
 
     @property
     def subscription(self) -> str:
@@ -194,6 +199,14 @@ class Consumer(Receiving):
         with self._driver.enter():
             slot = opening.unsubscribe(self._engine, force)
         await self._driver.wait(slot)
+
+    async def run(self, grace: float = 30.0) -> Report:
+        """Serve by the listener until SIGTERM, Ctrl-C or a close; then begin nothing more, give running handlers the
+        grace, tell acknowledgements, hand back what was not begun, and close."""
+        await aio_stopping.until_asked(self._driver, stopping(self._engine))
+        with self._driver.enter():
+            slot = opening.stop(self._engine, grace)
+        return await self._driver.wait(slot)
 
     async def __aenter__(self) -> Consumer:
         return self

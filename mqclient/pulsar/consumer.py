@@ -14,6 +14,7 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import requests
 from mqclient.pulsar.acks import Acks
+from mqclient.pulsar.adaptive import Adaptive
 from mqclient.pulsar.attachment import Attachment
 from mqclient.pulsar.chunks import Chunks, Whole
 from mqclient.pulsar.client import ClientEngine
@@ -21,11 +22,13 @@ from mqclient.pulsar.codes import CompressionType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.consumer_options import ConsumerOptions
 from mqclient.pulsar.dead_letter import DeadLetters
+from mqclient.pulsar.listening import GRACE, Listening
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.redelivery import Redelivery
 from mqclient.pulsar.start import Start
 from mqclient.pulsar.unacked import Unacked
+from mqclient.pulsar.values import Values
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
@@ -86,12 +89,17 @@ class ConsumerEngine:
         self.active = options.type != "failover"
         self.reached_end = False
         self.attachment = Attachment(client, topic, self, f"consumer of {topic}, subscription {subscription}")
-        self.permits = Permits(client.impl, options.receiver_queue, self._send_flow)
+        self.permits = Permits(client.impl, 1 if options.queue_memory else options.receiver_queue, self._send_flow)
+        self._adaptive = (
+            Adaptive(self.permits, options.receiver_queue, options.queue_memory) if options.queue_memory else None
+        )
+        self.listening: Listening | None = None
         self.acks = Acks(self, client.impl, options)
         self.redelivery = Redelivery(self, not options.in_order)
         self.unacked = Unacked(self, options.ack_timeout) if options.ack_timeout else None
         self.letters = None if options.letters is None else DeadLetters(self, options.letters)
         self.chunks = Chunks(self, options.chunked_pending, options.chunk_expiry)
+        self.values = Values(self, options.schema) if options.schema is not None else None
         self._watched = self.unacked is not None or self.letters is not None
         self._home = home
         self.mailbox = self._own_mailbox() if home is None else home.mailbox
@@ -182,9 +190,13 @@ class ConsumerEngine:
 
     def pause(self) -> None:
         self.permits.pause()
+        if self.listening is not None:
+            self.listening.pause()
 
     def resume(self) -> None:
         self.permits.resume()
+        if self.listening is not None:
+            self.listening.resume()
 
     def seek_steps(self, to: Any) -> Steps[None]:
         """To a message id (its message is the next, or the one after it unless `start_inclusive`), or to a time in ms.
@@ -242,6 +254,8 @@ class ConsumerEngine:
     def close_steps(self) -> Steps[None]:
         if self.attachment.state == "closed":
             return
+        if self.listening is not None:
+            yield run_steps(self.listening.stop_steps(GRACE))
         connection = self.connection
         if self.letters is not None:
             yield run_steps(self.letters.close_steps())
@@ -274,6 +288,7 @@ class ConsumerEngine:
             "acks_waiting": len(self.acks.set),
             "nacks_waiting": len(self.redelivery),
             "permits": self.permits.diagnose(),
+            **({} if self.listening is None else {"listener": self.listening.diagnose()}),
         }
 
     # ---- told by attachment and connection
@@ -319,6 +334,9 @@ class ConsumerEngine:
 
     def on_active(self, active: bool) -> None:
         self.active = active
+        told = self.options.on_active
+        if told is not None:
+            self.client.driver.run_user(lambda _: told(self._text, active), None)
 
     def on_end_of_topic(self) -> None:
         self.reached_end = True
@@ -328,11 +346,20 @@ class ConsumerEngine:
         epoch = source.epoch
         if not self.permits.arrive(entry.charged, epoch):
             return
+        if self._adaptive is not None:
+            self._adapt(self._adaptive.on_entry(len(entry.payload), entry.charged))
         entry.topic = self._text
         entry.epoch = epoch
         if self._seeking == epoch:
             self.permits.release(entry.charged, self._reasons.SKIPPED, epoch)
-            return
+        elif self.values is None or self.values.admit(entry, source):
+            self.deliver(entry, source)
+        if self.permits.zero_queue:
+            self.permits.receivers(self.mailbox.waiters)
+
+    def deliver(self, entry: Any, source: Any) -> None:
+        """An entry that was charged, and whose schema is known, to where its messages wait."""
+        epoch = source.epoch
         if entry.chunk_id is not None and entry.corrupt is None:
             self._on_part(entry, source)
         elif self.letters is not None and entry.redelivery_count > self.letters.limit:
@@ -345,8 +372,6 @@ class ConsumerEngine:
             self._settle(entry, epoch, batch, len(messages))
             if messages:
                 self.mailbox.put_many(messages, source)
-        if self.permits.zero_queue:
-            self.permits.receivers(self.mailbox.waiters)
 
     # ---- told by the mailbox
 
@@ -369,6 +394,13 @@ class ConsumerEngine:
                 if self._watched and messages and source is self._source:
                     self._watch(entry, messages)
         return messages
+
+    def on_wait(self) -> None:
+        """A receive finds nothing and begins to wait."""
+        if self._adaptive is not None:
+            self._adapt(self._adaptive.on_wait())
+        else:
+            self.permits.receivers(self.mailbox.waiters)
 
     # ---- told by what keeps an eye on messages that were taken
 
@@ -447,7 +479,7 @@ class ConsumerEngine:
             self.client.impl.handover.Mailbox,
             on_taken=self.on_taken,
             opener=self.open_sealed,
-            on_wait=self._on_wait if self.permits.zero_queue else None,
+            on_wait=self.on_wait if self.permits.zero_queue or self._adaptive is not None else None,
         )
 
     def _own_position(self, to: Any) -> Any:
@@ -458,8 +490,9 @@ class ConsumerEngine:
             raise ConfigError(f"this consumer's one topic is {self._text}, not {', '.join(to)}")
         return to[self._text]
 
-    def _on_wait(self) -> None:
-        self.permits.receivers(self.mailbox.waiters)
+    def _adapt(self, window: int | None) -> None:
+        if window is not None:
+            self.resize(window)
 
     def _whole(self, entry: Any, source: Any, batch: Any) -> list[Any]:
         """The batch itself, which the mailbox counts as one message: the others' permits follow it in `_on_taken`."""
@@ -511,6 +544,8 @@ class ConsumerEngine:
         if self.letters is not None:
             self.letters.clear()
         self.chunks.clear()
+        if self.values is not None:
+            self.values.clear()
         self._repeats = epoch > 1
         self.acks.set.forget()
         self.redelivery.clear()
@@ -527,6 +562,8 @@ class ConsumerEngine:
         told = self._box.collect(source) + self._told_beyond()
         self.permits.release(told, self._reasons.DELIVERED, source.epoch)
         self.permits.release(self.mailbox.clear(source), self._reasons.DISCARDED, source.epoch)
+        if self.values is not None:
+            self.permits.release(self.values.clear(), self._reasons.DISCARDED, source.epoch)
 
     def _detached(self) -> None:
         self.connection = None
@@ -557,5 +594,6 @@ class ConsumerEngine:
             from_earliest=options.start == "earliest",
             metadata=options.properties,
             read_compacted=options.read_compacted,
+            schema=None if options.schema is None else options.schema.info,
             create_topic=self._home is None or self._home.makes_topics,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,12 @@ class ConsumerOptions:
     too often. Of messages in parts at most `chunked_pending` are gathered at a time (0: any number), each for
     `chunk_expiry` seconds at most (0: for ever). `retry`: also consume the retry-letter topic, to which `retry_later`
     sends.
+
+    `listener(message)` is called with each message, `threads` at once; returning acknowledges it, raising refuses it.
+    `on_active(topic, active)` is told when a failover consumer becomes the one that receives, or no longer is.
+    `schema`: see `mqclient.pulsar.schema`; `Message.value` gives what it makes of a body.
+    `queue_memory`: bytes that may wait here; the queue then starts at one message and grows, up to `receiver_queue`,
+    as long as its user keeps up.
     """
 
     type: str = "exclusive"
@@ -73,6 +79,7 @@ class ConsumerOptions:
     start_inclusive: bool = False
     durable: bool = True
     by_batch: bool = False
+    schema: Any = None
     priority: int = 0
     read_compacted: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +95,10 @@ class ConsumerOptions:
     retry: bool = False
     chunked_pending: int = 10
     chunk_expiry: float = 60.0
+    listener: Callable[[Any], Any] | None = None
+    threads: int = 1
+    on_active: Callable[[str, bool], Any] | None = None
+    queue_memory: int = 0
 
     def __post_init__(self) -> None:
         if self.type not in SUB_TYPES:
@@ -106,11 +117,20 @@ class ConsumerOptions:
         if self.by_batch and (self.ack_timeout or self.dead_letter is not None or self.retry):
             raise ConfigError("by_batch=True goes without ack_timeout, dead_letter and retry")
 
+        if self.on_active is not None and self.type != "failover":
+            raise ConfigError(f"on_active needs a failover subscription, not {self.type}: of others all are active")
+        if self.listener is not None and not self.durable:
+            raise ConfigError("a listener is for consumers: a reader reads")
+        if self.queue_memory and (not self.receiver_queue or self.by_batch):
+            raise ConfigError("queue_memory needs receiver_queue above 0, and messages instead of batches")
+
     def _check_numbers(self) -> None:
         if self.receiver_queue < 0 or self.ack_grouping < 0 or self.nack_delay_after(0) < 0 or self.ack_timeout < 0:
             raise ConfigError("receiver_queue, ack_grouping, nack_delay and ack_timeout are not negative")
         if self.chunked_pending < 0 or self.chunk_expiry < 0:
             raise ConfigError("chunked_pending and chunk_expiry are not negative")
+        if self.queue_memory < 0:
+            raise ConfigError("queue_memory is not negative")
         if self.total_receiver_queue < 1 or self.ack_group_size < 1:
             raise ConfigError("total_receiver_queue and ack_group_size are at least 1")
         if self.priority < 0 or self.partition_refresh < 0:

@@ -18,6 +18,7 @@ from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.consumer_options import ConsumerOptions
+from mqclient.pulsar.listening import GRACE, Listening
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.patience import partitions_steps
 
@@ -96,7 +97,9 @@ class MultiConsumer:
             client.impl.handover.Mailbox,
             on_taken=lambda source, taken: source.consumer.on_taken(source, taken),
             opener=lambda sealed, source: source.consumer.open_sealed(sealed, source),
+            on_wait=self._on_wait if options.queue_memory else None,
         )
+        self.listening: Listening | None = None
         self.acks = MultiAcks(self)
         self._bases: dict[TopicName, int] = dict.fromkeys(topics, -1)
         """Of each topic how many partitions it is known to have: 0 none, -1 not asked yet."""
@@ -159,6 +162,8 @@ class MultiConsumer:
 
     def pause(self) -> None:
         self._paused = True
+        if self.listening is not None:
+            self.listening.pause()
         for child in self._children():
             child.pause()
 
@@ -166,6 +171,8 @@ class MultiConsumer:
         self._paused = False
         for child in self._children():
             child.resume()
+        if self.listening is not None:
+            self.listening.resume()
 
     def seek_steps(self, to: Any) -> Steps[None]:
         """A time, "earliest" or "latest" moves every child; an id of a partition that one; a mapping those in it."""
@@ -195,6 +202,8 @@ class MultiConsumer:
         if self._closed is not None:
             return
         self._stop_timer()
+        if self.listening is not None:
+            yield run_steps(self.listening.stop_steps(GRACE))
         yield gather([run_steps(child.close_steps()) for child in self._children()])
         self.abandon(ClosedError(f"the consumer of {self.topic} is closed"))
 
@@ -219,6 +228,7 @@ class MultiConsumer:
             "mailbox": len(self.mailbox),
             "permits": {name: sum(child["permits"][name] for child in children) for name in names},
             "children": children,
+            **({} if self.listening is None else {"listener": self.listening.diagnose()}),
         }
 
     # ---- told by children
@@ -268,7 +278,8 @@ class MultiConsumer:
         names += [base.partitioned(number) for base, parts in new.items() for number in parts or ()]
         names = [name for name in names if str(name) not in self.children]
         share = self._share(len(self.children) + len(names))
-        options = replace(options, receiver_queue=share)
+        memory = options.queue_memory and max(1, options.queue_memory // (len(self.children) + len(names)))
+        options = replace(options, receiver_queue=share, queue_memory=memory)
         added = [ConsumerEngine(self.client, name, self.subscription, options, self) for name in names]
         ended = yield gather([child.open(limit) for child in added])
         errors = [slot.error for slot in ended if slot.error is not None]
@@ -287,10 +298,15 @@ class MultiConsumer:
         return max(1, min(self.options.receiver_queue, self.options.total_receiver_queue // max(count, 1)))
 
     def _share_out(self, share: int) -> None:
-        for child in self._children():
+        """Adaptive queues find their sizes by themselves, each within its own share."""
+        for child in [] if self.options.queue_memory else self._children():
             child.resize(share)
 
     # ---- inside
+
+    def _on_wait(self) -> None:
+        for child in self._children():
+            child.on_wait()
 
     def _children(self) -> list[ConsumerEngine]:
         return list(self.children.values())

@@ -12,6 +12,7 @@ from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.patience import partitions_steps
 
 if TYPE_CHECKING:
+    from mqclient.pulsar.listening import Report
     from mqclient.pulsar.subscribing import Engine
 
 
@@ -36,6 +37,18 @@ def ping(client: ClientEngine) -> Slot[str]:
 
 def seek(consumer: Engine, to: Any) -> Slot[None]:
     return run_steps(consumer.seek_steps(to))
+
+
+def stop(consumer: Engine, grace: float) -> Slot[Report]:
+    """End a listener within the grace, then close."""
+    return run_steps(_stop_steps(consumer, grace))
+
+
+def _stop_steps(consumer: Engine, grace: float) -> Steps[Report]:
+    assert consumer.listening is not None
+    report: Report = yield run_steps(consumer.listening.stop_steps(grace))
+    yield run_steps(consumer.close_steps())
+    return report
 
 
 def retry(consumer: Engine, message: Any, delay: float, properties: Mapping[str, str]) -> Slot[None]:

@@ -15,6 +15,7 @@ from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.consumer_options import ConsumerOptions, DeadLetter
 from mqclient.pulsar.dead_letter import dead_letter_topic, retry_topic
+from mqclient.pulsar.listening import Listening
 from mqclient.pulsar.multi import MultiConsumer
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import checked
@@ -51,12 +52,16 @@ def _open_steps(
     if client.closed:
         raise ClosedError("the client is closed")
     engine = yield run_steps(_make_steps(client, topics, subscription, options, limit))
+    if options.listener is not None:
+        engine.listening = Listening(engine, options.listener, options.threads)
     opened = engine.open(limit) if isinstance(engine, ConsumerEngine) else run_steps(engine.open_steps(limit))
     try:
         yield opened
     except MQError as error:
         engine.abandon(error)
         raise
+    if engine.listening is not None:
+        engine.listening.start()
     opened_engine: Engine = engine
     return opened_engine
 

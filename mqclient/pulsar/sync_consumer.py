@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqclient.core.driver import SyncDriver
 from mqclient.errors import ClosedError, DeadlineError
+from mqclient.io import sync_stopping
 from mqclient.pulsar import opening, reading
+from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
+    from mqclient.pulsar.listening import Report
     from mqclient.pulsar.subscribing import Engine
 
 __all__ = ["Consumer", "Reader", "Receiving"]
@@ -125,6 +128,8 @@ class Consumer(Receiving):
         super().__init__(driver, engine)
         self._add = engine.acks.add
         self._add_many = engine.acks.add_many
+        if engine.listening is not None:
+            self._take = self._take_many = engine.listening.refuse
 
     @property
     def subscription(self) -> str:
@@ -195,6 +200,14 @@ class Consumer(Receiving):
         with self._driver.enter():
             slot = opening.unsubscribe(self._engine, force)
         self._driver.wait(slot)
+
+    def run(self, grace: float = 30.0) -> Report:
+        """Serve by the listener until SIGTERM, Ctrl-C or a close; then begin nothing more, give running handlers the
+        grace, tell acknowledgements, hand back what was not begun, and close."""
+        sync_stopping.until_asked(self._driver, stopping(self._engine))
+        with self._driver.enter():
+            slot = opening.stop(self._engine, grace)
+        return self._driver.wait(slot)
 
     def __enter__(self) -> Consumer:
         return self

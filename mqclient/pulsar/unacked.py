@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -16,20 +15,19 @@ Key = tuple[int, int]
 
 
 class Unacked:
-    """Entries with a bit for each message that is not acknowledged; the time runs from when an entry was opened.
+    """Entries with the indexes of messages that are not acknowledged; the time runs from when an entry was opened.
 
     While messages of an entry still wait behind the one taken last, its time starts anew, and once more when the last
     of them was taken meanwhile: they were not the user's yet.
     `done` and `done_until` are called by faces, outside of entries; the rest inside.
     """
 
-    __slots__ = ("_consumer", "_due", "_in_part", "_left", "_lock", "_timeout", "_timer")
+    __slots__ = ("_consumer", "_due", "_in_part", "_left", "_timeout", "_timer")
 
     def __init__(self, consumer: ConsumerEngine, timeout: float) -> None:
         self._consumer = consumer
         self._timeout = timeout
-        self._lock = threading.Lock()
-        self._left: dict[Key, int] = {}
+        self._left: dict[Key, set[int]] = {}
         self._due: deque[tuple[float, Key]] = deque()
         """In the order of opening, hence of time."""
         self._in_part: Key | None = None
@@ -42,47 +40,41 @@ class Unacked:
     def track(self, entry: Any, messages: list[Any]) -> None:
         """These messages of an entry are about to be the user's."""
         key = (entry.ledger, entry.entry)
-        with self._lock:
-            self._left[key] = sum(1 << max(message.batch_index, 0) for message in messages)
+        self._left[key] = {max(message.batch_index, 0) for message in messages}
         self._due.append((self._consumer.client.driver.now.mono + self._timeout, key))
         self._arm()
 
     def done(self, message: Any) -> None:
+        # Several threads may be here at once: each step on a set or a dict is one, and none of them undoes another.
         key, index = _place(message)
-        with self._lock:
-            left = self._left.get(key)
-            if left is not None:
-                self._keep(key, 0 if index < 0 else left & ~(1 << index))
+        left = self._left.get(key)
+        if left is not None:
+            left.discard(index)
+            if index < 0 or not left:
+                self.drop(key)
 
     def done_until(self, message: Any) -> None:
         """Cumulatively: this one and everything before it."""
         key, index = _place(message)
-        with self._lock:
-            for known in [known for known in self._left if known < key]:
-                del self._left[known]
-            left = self._left.get(key)
-            if left is not None:
-                self._keep(key, 0 if index < 0 else left >> index + 1 << index + 1)
+        for known in [known for known in list(self._left) if known < key]:
+            self.drop(known)
+        left = self._left.get(key)
+        if left is not None:
+            left.difference_update(range(index + 1))
+            if index < 0 or not left:
+                self.drop(key)
 
     def drop(self, key: Key) -> None:
-        """Asked back already."""
-        with self._lock:
-            self._left.pop(key, None)
+        """Asked back already, or acknowledged as a whole."""
+        self._left.pop(key, None)
 
     def clear(self) -> None:
         """A new subscription: the broker brings back by itself what is not acknowledged."""
-        with self._lock:
-            self._left.clear()
+        self._left.clear()
         self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _keep(self, key: Key, left: int) -> None:
-        if left:
-            self._left[key] = left
-        else:
-            del self._left[key]
 
     def _arm(self) -> None:
         if self._timer is None and self._due:
