@@ -63,11 +63,19 @@ def on_lookup(session: Session, request: Any) -> None:
     try:
         session.topics.check(request.topic)
         if request.advertised_listener_name:
-            text = f"the broker do not have {request.advertised_listener_name} listener"
-            raise Refused(ServerError.ServiceNotReady, text)
+            fields |= listener(session, request.advertised_listener_name)
     except Refused as refused:
         fields = {"response": LookupType.Failed, "error": refused.code, "message": str(refused)}
     session.send(24, "CommandLookupTopicResponse", request_id=request.request_id, **fields)
+
+
+def listener(session: Session, name: str) -> dict[str, str]:
+    """The address by the name of a listener: `advertisedListeners`, `name:url` separated by commas."""
+    given = str(session.house.settings.get("advertisedListeners", ""))
+    known = dict(part.strip().split(":", 1) for part in given.split(",") if ":" in part)
+    if name not in known:
+        raise Refused(ServerError.ServiceNotReady, f"the broker do not have {name} listener")
+    return {"brokerServiceUrl": known[name]}
 
 
 def plain_pattern(pattern: str) -> Callable[[str], bool] | None:

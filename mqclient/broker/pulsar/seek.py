@@ -54,7 +54,7 @@ def on_last(session: Session, request: Any) -> None:
     if consumer is None:
         raise Refused(ServerError.MetadataError, "Consumer not found")
     topic, mark = consumer.subscription.topic, consumer.subscription.cursor.mark
-    last: dict[str, Any] = {"ledgerId": EARLIEST, "entryId": EARLIEST, "partition": topic.partition}
+    last: dict[str, Any] = {"ledgerId": EARLIEST, "entryId": EARLIEST, "partition": topic.partition, "batch_index": -1}
     entry = topic.last_seen
     if consumer.read_compacted and topic.compacted is not None:
         entry = topic.compacted.last_seen(entry)

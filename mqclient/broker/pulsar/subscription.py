@@ -370,6 +370,6 @@ class Subscription:
             partition=topic.partition,
             redelivery_count=self._redeliveries.get(entry, 0),
             ack_set=words_of(bits) if cursor.partly(entry) or self.pending_acks.held(entry) else None,
-            consumer_epoch=consumer.epoch,
+            consumer_epoch=None if self.shared else consumer.epoch,
         )
         consumer.session.write(frame)
