@@ -25,12 +25,14 @@ from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine
 from mqclient.rocketmq.remoting.aio_admin import Admin
 from mqclient.rocketmq.remoting.aio_consumer import PullConsumer, PushConsumer
+from mqclient.rocketmq.remoting.aio_pop import PopConsumer
 from mqclient.rocketmq.remoting.aio_producer import Producer
 from mqclient.rocketmq.remoting.aio_transactions import TransactionalProducer
 from mqclient.rocketmq.remoting.assigned import LIMITS, Ends
 from mqclient.rocketmq.remoting.client import ClientEngine, Options
 from mqclient.rocketmq.remoting.consumer import Handler, PushEngine
 from mqclient.rocketmq.remoting.member_options import MemberOptions, member_options, topics_of
+from mqclient.rocketmq.remoting.pop import PopEngine, PopOptions, pop_options
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
@@ -40,7 +42,7 @@ from mqclient.rocketmq.remoting.transactions import Check, TransactionEngine
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Admin", "Client", "Producer", "PullConsumer", "PushConsumer", "TransactionalProducer"]
+__all__ = ["Admin", "Client", "PopConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionalProducer"]
 
 
 class Client:
@@ -123,6 +125,16 @@ class Client:
         wanted = topics_of(topics) if assign is None else {}
         return Opening(self._open_pull(group, wanted, member_options(given), auto_commit, assign, timeout))
 
+    def pop_consumer(
+        self, group: str, topic: str, *, timeout: float | None = 10.0, **options: Any
+    ) -> Opening[PopConsumer]:
+        """A consumer that borrows messages: whoever asks gets the next ones for a while, and acknowledges them.
+
+        Needs 5.x brokers. Options: expression, invisible, batch, start, orderly; see
+        `mqclient.rocketmq.remoting.pop.PopOptions`.
+        """
+        return Opening(self._open_pop(group, topic, pop_options(options), timeout))
+
     def admin(self) -> Opening[Admin]:
         """What operators ask for."""
         return Opening(self._open_admin())
@@ -193,6 +205,13 @@ class Client:
             slot = engine.start()
         await self._driver.wait(slot, self._driver.deadline(timeout))
         return PullConsumer(self._driver, engine)
+
+    async def _open_pop(self, group: str, topic: str, options: PopOptions, timeout: float | None) -> PopConsumer:
+        with self._driver.enter():
+            engine = PopEngine(self._engine, group, topic, options)
+            slot = engine.start()
+        await self._driver.wait(slot, self._driver.deadline(timeout))
+        return PopConsumer(self._driver, engine)
 
     async def _open_admin(self) -> Admin:
         return Admin(self._driver, AdminEngine(self._engine))
