@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.remoting import (
+    access,
     assignments,
     groups,
     locks,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from mqclient.broker.log_retention import Trim
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+NO_OPTIONS = frozenset(
+    {"mqcloud_patch", "accounts", "pulsar_token", "pulsar_basic", "pulsar_tls_roles", "tokenSecretKey"}
+)
+"""Settings that are no options of a broker; secrets are not shown with them."""
 SWITCHES = {"server_side_reset": "useServerSideResetOffset"}
 """Settings with a name of our own, and the broker option that each is."""
 
@@ -60,7 +65,7 @@ class Service:
         self.relays = relay.Relays(broker, self.members)
         self.transactions = transactions.Transactions(broker, self.members)
         self.sends = send.Sends(broker, self.retries, self.transactions)
-        self.server = Server(house, self._table(), self._lost)
+        self.server = Server(house, self._table(), self._lost, access.guard(house.settings))
 
     def _table(self) -> Mapping[int, Handler]:
         return {
@@ -147,6 +152,6 @@ def _options(settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings as a broker's options: text, booleans as in properties files. The patched broker resets by pushing."""
     options = {"useServerSideResetOffset": "false"} if settings.get("mqcloud_patch") else {}
     for name, value in settings.items():
-        if name != "mqcloud_patch":
+        if name not in NO_OPTIONS:
             options[SWITCHES.get(name, name)] = str(value).lower() if isinstance(value, bool) else str(value)
     return options

@@ -209,8 +209,15 @@ class Peer(asyncio.Protocol):
 class Server:
     """One listening port and the table of what it serves."""
 
-    def __init__(self, house: House, table: Mapping[int, Handler], on_lost: Callable[[Peer], None]) -> None:
+    def __init__(
+        self,
+        house: House,
+        table: Mapping[int, Handler],
+        on_lost: Callable[[Peer], None],
+        guard: Callable[[Ask], None] | None = None,
+    ) -> None:
         self.house = house
+        self._guard = guard
         self.peers: set[Peer] = set()
         self.on_lost = on_lost
         self._table = table
@@ -261,10 +268,12 @@ class Server:
 
     def _handle(self, ask: Ask) -> Reply | None:
         handler = self._table.get(ask.frame.code)
-        if handler is None:
-            remark = f" request type {ask.frame.code} not supported"
-            return Reply(Response.REQUEST_CODE_NOT_SUPPORTED, remark)
         try:
+            if self._guard is not None:
+                self._guard(ask)
+            if handler is None:
+                remark = f" request type {ask.frame.code} not supported"
+                return Reply(Response.REQUEST_CODE_NOT_SUPPORTED, remark)
             return handler(ask)
         except Refused as refused:
             return refused.reply
