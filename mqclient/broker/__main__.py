@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable
 
 from mqclient.broker.broker import DOORS, EmbeddedBroker
@@ -39,7 +40,8 @@ def serve(options: argparse.Namespace, watch: Callable[[EmbeddedBroker, threadin
     """Print the addresses, serve until SIGINT or SIGTERM; `watch(broker, stop)` may show what goes on meanwhile."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        # A handler may run while this very thread holds the event's lock, inside of `wait`: another thread sets it.
+        signal.signal(number, lambda *_: start_new_thread(stop.set, ()))
     with make(options) as broker:
         for name, address in broker.addresses().items():
             print(f"{name}={address}", flush=True)

@@ -18,6 +18,7 @@ from mqclient import _impl
 from mqclient.broker.control import Clock, Control
 from mqclient.broker.data import Data
 from mqclient.broker.log_retention import LIMIT, Retention, Trim
+from mqclient.broker.overview import TopicRow
 from mqclient.broker.store import Log
 from mqclient.errors import ConfigError
 
@@ -69,6 +70,9 @@ class Door(Protocol):
 
     def addresses(self) -> dict[str, str]:
         """What users connect to, by name: `name_server`, `pulsar_url`."""
+
+    def overview(self) -> Iterable[TopicRow]:
+        """What goes on, for people to look at."""
 
     def logs(self) -> Iterator[tuple[Log, Trim]]:
         """Everything that grows with messages, and how each is trimmed."""
@@ -154,6 +158,11 @@ class EmbeddedBroker:
     def addresses(self) -> dict[str, str]:
         """Everything that is listened on, by name."""
         return {name: address for door in self._doors for name, address in door.addresses().items()}
+
+    def overview(self) -> list[TopicRow]:
+        """What goes on: topics and their groups, with counts and permits, as of now."""
+        found: list[TopicRow] = self.control.call(lambda: [row for door in self._doors for row in door.overview()])
+        return found
 
     def start(self) -> EmbeddedBroker:
         """Listen; returns when every port is open."""

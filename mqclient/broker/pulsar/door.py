@@ -9,10 +9,12 @@ from typing import Any
 
 from mqclient.broker.broker import House
 from mqclient.broker.log_retention import Trim
+from mqclient.broker.overview import TopicRow
 from mqclient.broker.pulsar import connect, life
 from mqclient.broker.pulsar.auth import Authentication
 from mqclient.broker.pulsar.data import Keeper
 from mqclient.broker.pulsar.http import Answer, HttpSession, Request
+from mqclient.broker.pulsar.overview import rows
 from mqclient.broker.pulsar.rest import Rest
 from mqclient.broker.pulsar.session import Session
 from mqclient.broker.pulsar.topics import Topic, Topics
@@ -50,6 +52,9 @@ class PulsarDoor:
             "pulsar_tls_rest": self.tls_rest_url,
         }
         return {name: address for name, address in named.items() if address}
+
+    def overview(self) -> Iterator[TopicRow]:
+        return rows(self.topics)
 
     def logs(self) -> Iterator[tuple[Log, Trim]]:
         for topic in self.topics.each():

@@ -13,6 +13,7 @@ from mqclient.broker.remoting import (
     locks,
     membership,
     offsets,
+    overview,
     pop,
     pop_acks,
     popped,
@@ -37,6 +38,7 @@ from mqclient.broker.store import Log
 if TYPE_CHECKING:
     from mqclient.broker.broker import House
     from mqclient.broker.log_retention import Trim
+    from mqclient.broker.overview import TopicRow
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 NO_OPTIONS = frozenset(
@@ -126,6 +128,9 @@ class RemotingDoor:
             return {}
         brokers = {service.broker.name: service.server.address for service in self.services}
         return {"name_server": self.name_server.address, **brokers}
+
+    def overview(self) -> Iterator[TopicRow]:
+        return overview.rows(self.services)
 
     def logs(self) -> Iterator[tuple[Log, Trim]]:
         for service in self.services:

@@ -42,7 +42,13 @@ def test_broker_prints_addresses_and_ends_on_a_signal() -> None:
     command = [sys.executable, "-m", "mqclient.cli", "broker", "--brokers", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(4)]
+        lines = [process.stdout.readline() for _ in range(5)]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
-    assert [line.partition("=")[0] for line in lines] == ["name_server", "broker-a", "broker-b", "pulsar_url"]
+        assert process.wait(60) == 0
+    assert [line.partition("=")[0] for line in lines] == [
+        "name_server",
+        "broker-a",
+        "broker-b",
+        "pulsar_url",
+        "pulsar_rest",
+    ]
