@@ -318,18 +318,18 @@ def test_a_terminated_topic(broker: EmbeddedBroker, client: Any) -> None:
         producer.send(b"2")
 
 
-class Order(Record):  # type: ignore[misc]
+class Order(Record):  # type: ignore[misc, valid-type]
     number = Integer()
     customer = String()
 
 
-class Bigger(Record):  # type: ignore[misc]
+class Bigger(Record):  # type: ignore[misc, valid-type]
     number = Integer()
     customer = String()
     note = String(default="", required_default=True)
 
 
-class Other(Record):  # type: ignore[misc]
+class Other(Record):  # type: ignore[misc, valid-type]
     number = String()
 
 

@@ -17,7 +17,8 @@ def world(codec: Any) -> PulsarWorld:
 
 
 def receipt(raw: RawClient) -> tuple[int, int]:
-    return next(event[3:5] for event in raw.events if event[0] == raw.codec.SEND_RECEIPT)
+    found: tuple[int, int] = next(event[3:5] for event in raw.events if event[0] == raw.codec.SEND_RECEIPT)
+    return found
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 3])

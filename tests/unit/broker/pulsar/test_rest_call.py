@@ -37,12 +37,13 @@ def test_names(codec: Any) -> None:
     assert [topic.text for topic in call(codec).stored()] == ["persistent://public/default/t"]
     assert [topic.partition for topic in call(codec, topic="p").stored()] == [0, 1]
     assert call(codec).one().partition == -1
-    for parts, status in (
+    refused_parts: tuple[tuple[dict[str, Any], int], ...] = (
         ({"namespace": "x"}, 404),
         ({"topic": "a/b"}, 412),
         ({"topic": "nobody"}, 404),
         ({"topic": "p"}, 405),
-    ):
+    )
+    for parts, status in refused_parts:
         with pytest.raises(RestError) as refused:
             call(codec, **parts).one()
         assert refused.value.status == status

@@ -13,10 +13,10 @@ from mqclient.pulsar.names import TopicName
 
 def test_what_is_undecided() -> None:
     buffer = TxnBuffer()
-    assert buffer.first is None
+    before = buffer.first
     for txn, entry in (((0, 2), 4), ((0, 1), 5), ((0, 2), 6)):
         buffer.add(txn, entry)
-    assert (buffer.first, buffer.end((0, 2)), buffer.first) == (4, [4, 6], 5)
+    assert (before, buffer.first, buffer.end((0, 2)), buffer.first) == (None, 4, [4, 6], 5)
     assert (buffer.end((0, 9)), buffer.end((0, 1)), buffer.first) == ([], [5], None)
 
 

@@ -40,7 +40,8 @@ def described(scenario: str) -> list[dict[str, Any]]:
 
 
 def data(frame: dict[str, Any]) -> bytes:
-    return (VECTORS / frame["file"]).read_bytes()[frame["offset"] : frame["offset"] + frame["length"]]
+    recorded: bytes = (VECTORS / frame["file"]).read_bytes()
+    return recorded[int(frame["offset"]) :][: int(frame["length"])]
 
 
 def normal(codec: Any, event: Any) -> tuple[Any, ...]:
