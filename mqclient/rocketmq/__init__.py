@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from mqclient.config import TLS
     from mqclient.rocketmq.model import (
         Account,
+        CircuitOpenError,
         Message,
         MessageQueue,
         NotSafeError,
         PartialSendError,
         QueueFullError,
         Receipt,
+        Reply,
         TransactionState,
     )
     from mqclient.rocketmq.remoting.admin_cluster import BrokerInfo
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
     from mqclient.rocketmq.remoting.admin_messages import Resent
     from mqclient.rocketmq.remoting.admin_reset import ResetReport
     from mqclient.rocketmq.remoting.handling import Retry
+    from mqclient.rocketmq.remoting.hooking import TraceContext, traceparent
+    from mqclient.rocketmq.remoting.pop import Popped
     from mqclient.rocketmq.remoting.process_queue import Limits
     from mqclient.rocketmq.remoting.push_options import StopReport
     from mqclient.rocketmq.remoting.subscription import Sql
     from mqclient.rocketmq.remoting.sync import (
         Admin,
         Client,
+        PopConsumer,
         Producer,
         PullConsumer,
         PushConsumer,
@@ -41,6 +46,7 @@ __all__ = [
     "Account",
     "Admin",
     "BrokerInfo",
+    "CircuitOpenError",
     "Client",
     "Connection",
     "Limits",
@@ -48,20 +54,25 @@ __all__ = [
     "MessageQueue",
     "NotSafeError",
     "PartialSendError",
+    "PopConsumer",
+    "Popped",
     "Producer",
     "Progress",
     "PullConsumer",
     "PushConsumer",
     "QueueFullError",
     "Receipt",
+    "Reply",
     "Resent",
     "ResetReport",
     "Retry",
     "Sql",
     "StopReport",
+    "TraceContext",
     "TransactionState",
     "TransactionalProducer",
     "acl",
+    "traceparent",
 ]
 
 _WHERE: Final = {
@@ -69,6 +80,7 @@ _WHERE: Final = {
     "Account": "mqclient.rocketmq.model",
     "Admin": "mqclient.rocketmq.remoting.sync",
     "BrokerInfo": "mqclient.rocketmq.remoting.admin_cluster",
+    "CircuitOpenError": "mqclient.rocketmq.model",
     "Client": "mqclient.rocketmq.remoting.sync",
     "Connection": "mqclient.rocketmq.remoting.admin_groups",
     "Limits": "mqclient.rocketmq.remoting.process_queue",
@@ -76,21 +88,26 @@ _WHERE: Final = {
     "MessageQueue": "mqclient.rocketmq.model",
     "NotSafeError": "mqclient.rocketmq.model",
     "PartialSendError": "mqclient.rocketmq.model",
+    "PopConsumer": "mqclient.rocketmq.remoting.sync",
+    "Popped": "mqclient.rocketmq.remoting.pop",
     "Producer": "mqclient.rocketmq.remoting.sync",
     "Progress": "mqclient.rocketmq.remoting.admin_groups",
     "PullConsumer": "mqclient.rocketmq.remoting.sync",
     "PushConsumer": "mqclient.rocketmq.remoting.sync",
     "QueueFullError": "mqclient.rocketmq.model",
     "Receipt": "mqclient.rocketmq.model",
+    "Reply": "mqclient.rocketmq.model",
     "Resent": "mqclient.rocketmq.remoting.admin_messages",
     "ResetReport": "mqclient.rocketmq.remoting.admin_reset",
     "Retry": "mqclient.rocketmq.remoting.handling",
     "Sql": "mqclient.rocketmq.remoting.subscription",
     "StopReport": "mqclient.rocketmq.remoting.push_options",
     "TLS": "mqclient.config",
+    "TraceContext": "mqclient.rocketmq.remoting.hooking",
     "TransactionState": "mqclient.rocketmq.model",
     "TransactionalProducer": "mqclient.rocketmq.remoting.sync",
     "acl": "mqclient.rocketmq.signing",
+    "traceparent": "mqclient.rocketmq.remoting.hooking",
 }
 
 

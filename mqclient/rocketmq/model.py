@@ -138,6 +138,12 @@ class QueueFullError(MQError):
     retriable = True
 
 
+class CircuitOpenError(MQError):
+    """The producer's breaker is open, because its last sends failed; nothing of this message was sent."""
+
+    retriable = True
+
+
 class Account(NamedTuple):
     """What became of the messages that a producer took: each is in one of these."""
 
@@ -154,6 +160,18 @@ class Account(NamedTuple):
     @property
     def taken(self) -> int:
         return sum(self)
+
+
+class Reply(NamedTuple):
+    """What came back for a request."""
+
+    topic: str
+    body: bytes
+    properties: Mapping[str, str]
+
+    @property
+    def tag(self) -> str | None:
+        return self.properties.get("TAGS")
 
 
 class TransactionState(Enum):

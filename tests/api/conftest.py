@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -65,7 +66,8 @@ def rocketmq(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
             pytest.skip("needs a real broker: run `make real`")
         yield RocketMQCluster(request.getfixturevalue("real_rocketmq").name_server)
     else:
-        with EmbeddedBroker(doors=["rocketmq"], brokers=2, impl="pure", enablePropertyFilter=True) as embedded:
+        settings: dict[str, Any] = {"enablePropertyFilter": True, "recallMessageEnable": True}
+        with EmbeddedBroker(doors=["rocketmq"], brokers=2, impl="pure", **settings) as embedded:
             yield RocketMQCluster(embedded.name_server, embedded)
 
 

@@ -4,6 +4,7 @@
 |---|---|---|
 | 39 | CHECK_TRANSACTION_STATE | have the producer's check say what became of the message |
 | 40 | NOTIFY_CONSUMER_IDS_CHANGED | rebalance the group |
+| 326 | PUSH_REPLY_MESSAGE_TO_CLIENT | give the reply to who waits for it |
 | 220 | RESET_CONSUMER_CLIENT_OFFSET | move the queues of the table |
 | 221 | GET_CONSUMER_STATUS_FROM_CLIENT | tell the offsets in memory |
 | 309 | CONSUME_MESSAGE_DIRECTLY | call the handler with one message and tell what came of it |
@@ -38,6 +39,7 @@ class Asked:
         self._table: dict[int, Callable[[Link, Any], None]] = {
             Request.CHECK_TRANSACTION_STATE: self._check_transaction,
             Request.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
+            Request.PUSH_REPLY_MESSAGE_TO_CLIENT: client.replies.on_push,
             Request.RESET_CONSUMER_CLIENT_OFFSET: self._reset,
             Request.GET_CONSUMER_STATUS_FROM_CLIENT: self._status,
             Request.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,

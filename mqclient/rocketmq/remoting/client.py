@@ -27,6 +27,7 @@ from mqclient.rocketmq.remoting.heartbeat import Heartbeats
 from mqclient.rocketmq.remoting.identity import Identity
 from mqclient.rocketmq.remoting.nameserver import NameServers, private, split_address, vip
 from mqclient.rocketmq.remoting.process_queue import Limits
+from mqclient.rocketmq.remoting.replies import Replies
 from mqclient.rocketmq.remoting.routes import Routes
 from mqclient.rocketmq.signing import ACL
 
@@ -135,6 +136,7 @@ class ClientEngine:
         """Consumers of queues assigned by hand: brokers hear nothing of them."""
         self.cache = Cache(options.cache_limits)
         self.heartbeats = Heartbeats(self)
+        self.replies = Replies(self)
         self.asked = Asked(self)
         self._identify(options.client_id)
         self.closed = False
@@ -372,6 +374,7 @@ class ClientEngine:
         self.timers.clear()
         self.ever_local.clear()
         self.heartbeats = Heartbeats(self)
+        self.replies.waiting.clear()
         self._identify(None)
         self._arm()
 

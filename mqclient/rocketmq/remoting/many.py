@@ -74,6 +74,9 @@ def _cut(
     builder, add = engine.remoting.BatchBuilder(), engine.remoting.add_messages
     most = options.max_body if options.compression is None else min(options.compress_above - 1, options.max_body)
     limit, start = min(MAX_BATCH_BYTES, options.max_body), 0
+    hooks, own = engine.preparer.hooks, messages
+    if hooks.adds:
+        messages = [hooks.decorated(message) for message in messages]
     while start < len(messages):
         ids: list[str] = []
         stop: int = add(
@@ -83,7 +86,7 @@ def _cut(
         body = builder.seal()
         if stop - start < 2:  # none, because it may not be batched or is wrong; or one, which needs no batch
             stop = start + 1
-            yield Part(engine.prepare(messages[start], key), members[start:stop])
+            yield Part(engine.prepare(own[start], key), members[start:stop])
         else:
             yield Part(engine.preparer.batch(topic, body, ids, key), members[start:stop])
         start = stop
@@ -97,7 +100,7 @@ class Many:
         self._ready = deque(chains)
         self._running = 0
         self._pumping = False
-        self._deadline = deadline
+        self.deadline = deadline
         self._parts = [part for chain in chains for part in chain]
         self.slot: Slot[list[Part]] = Slot()
 
@@ -110,7 +113,7 @@ class Many:
             chain = self._ready.popleft()
             part = chain.popleft()
             self._running += 1
-            sending = Sending(self._engine, part.prepared, self._deadline)
+            sending = Sending(self._engine, part.prepared, self.deadline)
             sending.start().then(lambda slot, chain=chain, part=part: self._landed(chain, part, slot))  # type: ignore[misc]
         self._pumping = False
         if not self._running:

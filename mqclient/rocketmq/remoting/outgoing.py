@@ -11,6 +11,7 @@ from mqclient.core import compress
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import RETRY_PREFIX, Message, MessageQueue, Receipt, check_message
+from mqclient.rocketmq.remoting.hooking import Hooks
 from mqclient.rocketmq.remoting.producer_options import COMPRESSIONS, ProducerOptions
 
 STORED: Final = frozenset(
@@ -42,6 +43,8 @@ class Prepared(NamedTuple):
     alone: bool = False
     """May not travel in a batch: delayed, compressed, a transaction's, or for a retry topic."""
     code: Request = Request.SEND_MESSAGE_V2
+    correlation: str = ""
+    """Of a request: what its reply will be known by."""
 
     @property
     def message_id(self) -> str:
@@ -58,6 +61,7 @@ class Preparer:
 
     def __init__(self, remoting: Any, options: ProducerOptions) -> None:
         self.options = options
+        self.hooks = Hooks(options.hooks)
         self._remoting = remoting
         self.batch_properties: bytes = remoting.encode_properties({"WAIT": "true"})
 
@@ -73,6 +77,8 @@ class Preparer:
         if name:
             properties[name] = value
         properties.update(message.properties)
+        if self.hooks.adds:
+            properties.update(self.hooks.properties(message))
         text = self._remoting.encode_properties(properties)
         body, sys_flag = self._compressed(message.body)
         alone = bool(name or sys_flag) or message.topic.startswith(RETRY_PREFIX)

@@ -8,24 +8,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mqclient.core.budget import Budget
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
-from mqclient.errors import ClosedError, ConfigError
+from mqclient.errors import ClosedError, ConfigError, MQError
+from mqclient.hooks import Sent
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import Account, Message, MessageQueue, PartialSendError, QueueFullError, check_group
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.batches import Batching
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.faults import Faults
+from mqclient.rocketmq.remoting.guards import Guards
 from mqclient.rocketmq.remoting.many import Chain, Many, Part, plan
 from mqclient.rocketmq.remoting.outgoing import Prepared, Preparer, Stored, check_batch_limits
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.routes import Route
 from mqclient.rocketmq.remoting.sending import Sending
+from mqclient.rocketmq.remoting.trace import Trace
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
 
 R = TypeVar("R", bound=Any)
-_FULL = "{} messages of {} bytes are submitted and not yet answered: as many as the producer's limits allow; {}"
+_FULL = (
+    "{} messages of {} bytes are submitted and not yet answered: as many as the producer's limits allow (or its "
+    "rate_limit is reached); {}"
+)
 
 
 class ProducerEngine:
@@ -45,6 +51,10 @@ class ProducerEngine:
         self.closed = False
         self.checker: Any = None
         """Who answers brokers' questions about transactions."""
+        self.guards = Guards(self.options)
+        self.trace: Trace | None = None
+        if self.options.message_trace:
+            self.trace = Trace(self, ProducerEngine(client, Trace.group(group), Trace.options()))
         self._hash = client.impl.digest.java_string_hash
         self._future = client.impl.handover.SendFuture
         self._begin()
@@ -88,6 +98,9 @@ class ProducerEngine:
             raise QueueFullError(_FULL.format(self.budget.items, self.budget.bytes, cure))
         slot: Slot[None]
         with driver.enter():
+            slot = run_steps(self._turn_steps())
+        driver.wait(slot)
+        with driver.enter():
             slot = self.budget.reserve(prepared.size)
         try:
             driver.wait(slot, driver.deadline(self.options.send_timeout))
@@ -113,6 +126,14 @@ class ProducerEngine:
         """
         self.check_open()
         deadline = self.deadline(deadline)
+        if self.guards.needed:
+            now = self.client.driver.now.mono
+            pause = self.guards.enter(1, now, deadline)
+            if pause:
+                return run_steps(self._send_paced_steps(prepared, deadline, queue, pause)), 0
+        return self._send(prepared, deadline, queue)
+
+    def _send(self, prepared: Prepared, deadline: float, queue: MessageQueue | None) -> tuple[Slot[Stored], int]:
         alone = self.client.blocking or not self.options.batching
         if alone and not self._batching.busy(prepared, queue):
             return Sending(self, prepared, deadline, queue).start(), 0
@@ -124,15 +145,24 @@ class ProducerEngine:
     def submit(self, prepared: Prepared, queue: MessageQueue | None = None) -> SendFuture | None:
         """Take one message; its future, or None while there is no room for it: see `submit_late`."""
         self.check_open()
-        if not self.budget.take(prepared.size):
+        if self.guards.wait(self.client.driver.now.mono) or not self.budget.take(prepared.size):
             return None
+        try:
+            self._enter_guards(1, self.deadline(None))
+        except MQError:
+            self.budget.give(prepared.size)
+            raise
         return self._add(prepared, queue)
 
     def submit_many(self, chains: Sequence[Chain], deadline: float | None) -> Slot[list[Part]]:
         """Send many, in batches where that is legal; see `many.results` for the outcome of each."""
         self.check_open()
         many = Many(self, chains, self.deadline(deadline))
-        many.pump()
+        pause = self._enter_guards(sum(len(part.indexes) for chain in chains for part in chain), many.deadline)
+        if pause:
+            self.client.timers.after(pause, lambda _: many.pump())
+        else:
+            many.pump()
         return many.slot
 
     def submit_oneway(self, prepared: Prepared) -> Slot[None]:
@@ -166,6 +196,8 @@ class ProducerEngine:
             yield self.flush()
         if self.checker is not None:
             yield from self.checker.close_steps()
+        if self.trace is not None:
+            yield from self.trace.close_steps()
         self.client.producers.pop(self.group, None)
         if not self.client.closed:
             farewells = []
@@ -214,8 +246,42 @@ class ProducerEngine:
         self._sendings[sending] = None
 
     def ended(self, sending: Sending, outcome: Stored | BaseException) -> None:
-        if self._sendings.pop(sending, sending) is None:
-            self._counts[_verdict(outcome)] += len(sending.prepared.ids)
+        if self._sendings.pop(sending, sending) is not None:  # of before the fork
+            return
+        self._counts[_verdict(outcome)] += len(sending.prepared.ids)
+        hooks = self.preparer.hooks
+        if not (self.guards.needed or hooks.listens or self.trace):
+            return
+        now, error = self.client.driver.now.mono, outcome if isinstance(outcome, BaseException) else None
+        self.guards.told(error, now)
+        if hooks.listens:
+            self.client.driver.run_user(hooks.tell, self._told(sending, outcome, now))
+        if self.trace is not None and isinstance(outcome, Stored):
+            self.trace.sent(sending.prepared, outcome, sending.where, now - sending.started)
+
+    def _told(self, sending: Sending, outcome: Stored | BaseException, now: float) -> Sent:
+        prepared = sending.prepared
+        status, error = (outcome.status, None) if isinstance(outcome, Stored) else ("", outcome)
+        seconds = now - sending.started
+        return Sent(prepared.topic, self.group, prepared.ids, len(prepared.body), seconds, sending.where, status, error)
+
+    def _enter_guards(self, count: int, deadline: float) -> float:
+        return self.guards.enter(count, self.client.driver.now.mono, deadline) if self.guards.needed else 0.0
+
+    def _turn_steps(self) -> Steps[None]:
+        """Wait until the rate limit lets the next message go."""
+        pause = self._enter_guards(1, self.deadline(None))
+        if pause:
+            yield self.client.timers.sleep(pause)
+
+    def _send_paced_steps(
+        self, prepared: Prepared, deadline: float, queue: MessageQueue | None, pause: float
+    ) -> Steps[Any]:
+        yield self.client.timers.sleep(pause)
+        self.check_open()
+        slot, index = self._send(prepared, deadline, queue)
+        stored = yield slot
+        return [stored[index]]
 
     def deadline(self, deadline: float | None) -> float:
         return self.client.driver.now.mono + self.options.send_timeout if deadline is None else deadline
@@ -239,6 +305,7 @@ class ProducerEngine:
         return [stored[index]]
 
     def _oneway_steps(self, prepared: Prepared) -> Steps[None]:
+        yield from self._turn_steps()
         route = self.client.routes.get(prepared.topic)
         if route is None or not route.writable:
             route = yield self.client.routes.publish(prepared.topic)

@@ -50,6 +50,15 @@ class ProducerOptions:
     """Bodies from this size on are compressed, and travel alone: batches know no compression."""
     max_body: int = MAX_BODY
     new_topic_queues: int = 4
+    rate_limit: float = 0.0
+    """Messages a second, 0: no limit; beyond it sends wait for their turn, within their time."""
+    breaker_failures: int = 0
+    """After so many failed requests in a row, 0: never, sends are refused for a pause; then one tries."""
+    breaker_pause: float = 5.0
+    hooks: tuple[Any, ...] = ()
+    """Objects with `before_send` or `after_send`, see `mqclient.hooks`; `rocketmq.TraceContext()` is one."""
+    message_trace: bool = False
+    """Whether stored messages are told to the broker's trace topic, in the form that its console reads."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -70,7 +79,8 @@ class ProducerOptions:
         return cls(**options)
 
 
-_MAY_BE_ZERO: Final = ("linger", "max_pending_messages", "max_pending_bytes", "compression_level", "compress_above")
+_NO_LIMIT: Final = ("max_pending_messages", "max_pending_bytes", "rate_limit", "breaker_failures")
+_MAY_BE_ZERO: Final = (*_NO_LIMIT, "linger", "compression_level", "compress_above")
 
 
 def _check_number(name: str, value: float) -> None:

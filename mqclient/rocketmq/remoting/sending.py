@@ -22,11 +22,21 @@ PAUSE: Final = 0.02
 class Sending:
     """A message or a batch on its way. Sequence: attempt, reply; by the error's advice attempt again elsewhere."""
 
-    __slots__ = ("_avoid", "_began", "_engine", "_queue", "_tries", "_weaker", "deadline", "prepared", "slot")
+    __slots__ = ("_attempts", "_avoid", "_began", "_engine", "_queue", "_tries", "_weaker", "deadline", "prepared",
+                 "slot", "started", "where")  # fmt: skip
 
     def __init__(
-        self, engine: ProducerEngine, prepared: Prepared, deadline: float, queue: MessageQueue | None = None
+        self,
+        engine: ProducerEngine,
+        prepared: Prepared,
+        deadline: float,
+        queue: MessageQueue | None = None,
+        attempts: int | None = None,
     ) -> None:
+        self._attempts = engine.options.attempts if attempts is None else attempts
+        self.started = engine.client.driver.now.mono
+        self.where = ""
+        """The broker's address of the last try."""
         self._engine = engine
         self._avoid: str | None = None
         self._tries = 0
@@ -65,6 +75,7 @@ class Sending:
         opaque = client.opaque()
         frame = engine.encode(opaque, prepared, queue)
         self._tries += 1
+        self.where = address
         self._began = client.driver.now.mono
         timeout = self._cap(left, queue)
         client.send(address, opaque, frame, prepared.code.name, timeout=timeout).then(
@@ -74,7 +85,7 @@ class Sending:
     def _cap(self, left: float, queue: MessageQueue) -> float:
         """A silent broker may take a part of what is left, so that another one gets its chance."""
         options = self._engine.options
-        if self._tries >= options.attempts or not self._engine.other_broker(queue):
+        if self._tries >= self._attempts or not self._engine.other_broker(queue):
             return left
         return min(left, left / 2 if options.attempt_timeout is None else options.attempt_timeout)
 
@@ -101,7 +112,7 @@ class Sending:
     def _stored(self, stored: Stored, code: int, queue: MessageQueue) -> None:
         engine = self._engine
         weaker = code != Response.SUCCESS and engine.options.retry_unless_safe
-        if weaker and self._tries < engine.options.attempts and engine.other_broker(queue) and not engine.closed:
+        if weaker and self._tries < self._attempts and engine.other_broker(queue) and not engine.closed:
             self._weaker = self._weaker or stored
             self._avoid = queue.broker_name
             self.attempt()
@@ -114,7 +125,7 @@ class Sending:
             client.routes.fetch(queue.topic)
         advice = isinstance(error, MQError) and error.retriable and not isinstance(error, ClosedError)
         left = self.deadline - client.driver.now.mono
-        if not advice or self._tries >= engine.options.attempts or left <= 0 or client.closed:
+        if not advice or self._tries >= self._attempts or left <= 0 or client.closed:
             self._end(error)
             return
         self._avoid = queue.broker_name

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.driver import SyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.errors import MQError
-from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt
+from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt, Reply
+from mqclient.rocketmq.remoting.asking import prepare_reply, prepare_request, reply_steps, request_steps
 from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
 from mqclient.rocketmq.remoting.many import check_messages, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
@@ -102,6 +103,35 @@ class Producer:
         with self._driver.enter():
             slot = self._engine.submit_oneway(prepared)
         self._driver.wait(slot, self._driver.deadline(timeout))
+
+    def request(
+        self,
+        message: Message,
+        *,
+        key: str | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float | None = 3.0,
+    ) -> Reply:
+        """Send a message and wait for what its consumer answers with `reply`; DeadlineError if that is not in time."""
+        prepared, deadline = prepare_request(self._engine, message, timeout, key), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = run_steps(request_steps(self._engine, prepared, deadline, queue))
+        return self._driver.wait(slot, deadline)
+
+    def reply(
+        self,
+        request: Any,
+        body: bytes | bytearray | memoryview,
+        *,
+        properties: Mapping[str, str] | None = None,
+        tag: str | None = None,
+        timeout: float | None = 3.0,
+    ) -> Receipt:
+        """Answer a message that came by `request`: done when the requester has the answer."""
+        prepared, deadline = prepare_reply(self._engine, request, body, properties, tag), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = run_steps(reply_steps(self._engine, prepared, request, deadline))
+        return self._driver.wait(slot, deadline)
 
     def recall(self, handle: str | Receipt, *, timeout: float | None = 3.0) -> str:
         """Take back a timed message before it is delivered: by its receipt or its recall handle; its message id."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mqclient.errors import ClosedError
-from mqclient.rocketmq.aio import Account, Client, Message, QueueFullError, Receipt
+from mqclient.errors import ClosedError, DeadlineError
+from mqclient.rocketmq.aio import Account, Client, Message, QueueFullError, Receipt, TraceContext
+from mqclient.rocketmq.codes import BrokerError
 
 
 def unique(name: str) -> str:
@@ -120,6 +121,58 @@ async def test_beyond_the_limits_and_after_the_close(rocketmq: Any, impl: str) -
         assert all(future.result(0).ok for future in futures)
         with pytest.raises(ClosedError):
             producer.submit(Message(topic, b"x"))
+
+
+async def test_a_request_is_answered_by_its_consumer(rocketmq: Any, impl: str) -> None:
+    async with (
+        Client(rocketmq.name_server, impl=impl) as client,
+        Client(rocketmq.name_server, impl=impl) as other,
+        client.producer(unique("askers")) as asker,
+        other.producer(unique("helpers")) as helper,
+    ):
+        topic = await make_topic(client)
+
+        async def handle(messages: Any) -> None:
+            for message in messages:
+                await helper.reply(message, message.body.upper() * 3000, tag="t", timeout=10)
+
+        async with other.push_consumer(unique("service"), topic, handle, start="first"):
+            reply = await asker.request(Message(topic, b"shout"), timeout=20)
+        assert (reply.body, reply.tag) == (b"SHOUT" * 3000, "t")
+        with pytest.raises(DeadlineError, match="no reply came in time"):
+            await asker.request(Message(topic, b"nobody is there"), timeout=0.5)
+
+
+async def test_a_timed_message_is_taken_back(rocketmq: Any, impl: str) -> None:
+    async with Client(rocketmq.name_server, impl=impl) as client, client.producer(unique("p")) as producer:
+        topic = await make_topic(client, queues=1)
+        timed = await producer.send(Message(topic, b"never", deliver_after=4.0))
+        assert await producer.recall(timed) == timed.message_id
+        await producer.send(Message(topic, b"timed", deliver_after=5.0))
+        assert [message.body for message in await read(client, topic, 1)] == [b"timed"]
+        with pytest.raises(BrokerError):
+            await producer.recall(timed, timeout=10)  # its time is over
+
+
+async def test_hooks_see_each_request_and_messages_carry_the_trace(rocketmq: Any, impl: str) -> None:
+    told: list[Any] = []
+
+    class Meter:
+        def after_send(self, sent: Any) -> None:
+            told.append(sent)
+
+    hooks = (Meter(), TraceContext())
+    async with (
+        Client(rocketmq.name_server, impl=impl) as client,
+        client.producer(unique("p"), hooks=hooks, message_trace=True, rate_limit=1000, breaker_failures=3) as producer,
+    ):
+        topic = await make_topic(client)
+        await producer.send(Message(topic, b"1"))
+        assert all(one.ok for one in await producer.send_many([Message(topic, b"x") for _ in range(12)]))
+        found = await read(client, topic, 13)
+        assert len({message.property("traceparent") for message in found}) == 13
+    assert sum(len(sent.message_ids) for sent in told) == 13
+    assert all(sent.status == "SEND_OK" and sent.seconds > 0 for sent in told)
 
 
 async def test_tasks_share_requests(rocketmq: Any, impl: str) -> None:  # unasync: drop

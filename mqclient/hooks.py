@@ -1,0 +1,37 @@
+"""The shapes of hooks: what metrics and traces are told about sends, whatever the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+
+class Sent(NamedTuple):
+    """What came of one send request: a message, or a batch."""
+
+    topic: str
+    group: str
+    message_ids: Sequence[str]
+    size: int
+    """Bytes of the request's body, as it was sent."""
+    seconds: float
+    """From the first try to the outcome."""
+    broker: str
+    """The address of the last try; empty if none was made."""
+    status: str
+    """The broker's word for a stored message; empty after an error."""
+    error: BaseException | None
+
+
+class BeforeSend(Protocol):
+    """Runs in the sender's own thread or task, and context, before each message."""
+
+    def before_send(self, message: Any, properties: dict[str, str]) -> None:
+        """Put properties into it that shall travel with the message, such as a `traceparent`."""
+
+
+class AfterSend(Protocol):
+    """Runs where user code may run, after each request."""
+
+    def after_send(self, sent: Sent) -> None:
+        """Count it, time it, tell it."""
