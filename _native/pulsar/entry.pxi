@@ -27,6 +27,7 @@ cdef class Entry:
     """One stored entry as it came in SEND or MESSAGE: checked, its metadata read, its payload as sent."""
 
     cdef public str topic
+    cdef public object values
     cdef public MessageId first_chunk
     cdef public int64_t epoch
     cdef readonly int64_t consumer_id, ledger, entry

@@ -149,6 +149,13 @@ cdef class Message:
         return self.entry.schema_version
 
     @property
+    def value(self):
+        """By the consumer's schema; without one the body, or None for a null value."""
+        if self.entry.values is not None:
+            return self.entry.values(self)
+        return None if self.flags & F_NULL_VALUE else self.body
+
+    @property
     def index(self):
         """From the broker entry metadata, which holds that of the last message."""
         cdef Entry entry = self.entry

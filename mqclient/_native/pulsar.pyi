@@ -6,7 +6,7 @@ its protocol default where that says the same. Hot commands have hand-made codec
 `mqclient._schema`.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, final, overload
 
 from typing_extensions import Buffer
@@ -105,6 +105,8 @@ class Entry:
     """
 
     topic: str | None
+    values: Callable[[Any], Any] | None
+    """What makes the value of a message, if the consumer has a schema: the engine's, too."""
     epoch: int
     first_chunk: MessageId | None
     """Written by the engine into the last part of a chunked message: where the first part is."""
@@ -325,6 +327,11 @@ class Message:
 
     @property
     def schema_version(self) -> bytes | None: ...
+    @property
+    def value(self) -> Any:
+        """By the consumer's schema, made anew at each access; without one the body, or None for a null value.
+        ProtocolError for a body that is no such value."""
+
     @property
     def index(self) -> int | None:
         """From the broker entry metadata, where the broker exposes it."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
+from mqclient.pulsar.schema.base import Schema, SchemaType
 
 Item = tuple[Any, str | None, Mapping[str, str] | None, int, bytes | None, int, bool]
 """A message as the batch builder takes it: body, key, properties, event time, ordering key, sequence id (-1: the next
@@ -62,8 +63,26 @@ def prepare(
     return _special(item, deliver_at, deliver_after, replicate_to)
 
 
+def valued(schema: Schema[Any], make: Any = prepare) -> Any:
+    """`prepare` for values of a schema; a pair whose key stands apart gives the message's key, too."""
+    if schema.info.type == SchemaType.AUTO_CONSUME:
+        raise ConfigError("AUTO_CONSUME is for consumers: a producer says which schema it has")
+
+    def prepare_value(body: Any, key: str | bytes | None = None, *rest: Any, **named: Any) -> Any:
+        encoded, own = schema.outgoing(body)
+        if own is not None and key is not None:
+            raise ConfigError("the key is that of the value: give no other one")
+        return make(encoded, key if own is None else own, *rest, **named)
+
+    prepare_value.pairs = schema.pairs  # type: ignore[attr-defined]
+    return prepare_value
+
+
 def prepare_many(messages: Sequence[Any], one: Any = prepare) -> Sequence[Any]:
-    """Bodies stay as they are; a tuple holds the arguments of `send` in their order, a dict those with their names."""
+    """Bodies stay as they are; a tuple holds the arguments of `send` in their order, a dict those with their names.
+
+    Where values are pairs, a tuple is one of them.
+    """
     if one is prepare and set(map(type, messages)) <= {bytes}:
         return messages
     items = [prepare_one(message, one) for message in messages]
@@ -77,7 +96,7 @@ def as_run(items: list[Any]) -> list[Any]:
 
 
 def prepare_one(message: Any, one: Any = prepare) -> Any:
-    if type(message) is tuple:
+    if type(message) is tuple and not getattr(one, "pairs", False):
         return one(*message)
     if type(message) is dict:
         return one(**message)

@@ -16,7 +16,7 @@ from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ProducerOptions
-from mqclient.pulsar.outgoing import Mixed, Part, Scattered, as_run, plain, prepare
+from mqclient.pulsar.outgoing import Mixed, Part, Scattered, as_run, plain, prepare, valued
 from mqclient.pulsar.producer import ProducerEngine
 from mqclient.pulsar.routing import Routed, key_hash, router
 
@@ -46,9 +46,9 @@ class PartitionedProducer:
         self._single = options.routing == "single"
         self._growth: Timer | None = None
         self._count = count
-        self.prepare = prepare
+        self.prepare: Any = prepare if options.schema is None else valued(options.schema)
         if callable(options.routing):
-            self.prepare = router(options.routing, lambda: len(self.children))
+            self.prepare = router(options.routing, lambda: len(self.children), self.prepare)
 
     # ---- life
 

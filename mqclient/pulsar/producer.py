@@ -22,7 +22,7 @@ from mqclient.pulsar.gathering import Full, Gathering
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
-from mqclient.pulsar.outgoing import Part, Scattered, prepare
+from mqclient.pulsar.outgoing import Part, Scattered, prepare, valued
 from mqclient.pulsar.pending import Pending
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ProducerEngine:
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
         """PRODUCER, while it is not answered; who waits for exclusive access does so here."""
-        self.prepare = prepare
+        self.prepare: Any = prepare if options.schema is None else valued(options.schema)
 
     # ---- asked by the face
 
@@ -244,6 +244,7 @@ class ProducerEngine:
             access=ACCESS_MODES[self.options.access],
             topic_epoch=self._topic_epoch,
             initial_subscription=self.options.initial_subscription,
+            schema=None if self.options.schema is None else self.options.schema.info,
         )
 
     def on_lost(self, connection: Connection, cause: MQError) -> None:

@@ -10,6 +10,7 @@ from mqclient.core.driver import Address
 from mqclient.errors import ProtocolError
 from mqclient.pulsar.codes import BrokerError, InitialPosition, LookupType
 from mqclient.pulsar.options import SUB_TYPES
+from mqclient.pulsar.schema.base import SchemaInfo
 
 PROTOCOL_VERSION: Final = 21
 NO_REQUEST_ID: Final = 2**64 - 1
@@ -164,6 +165,12 @@ def schema_fields(schema: Any) -> dict[str, Any] | None:
     return {"name": schema.name, "schema_data": schema.data, "type": schema.type, "properties": pairs}
 
 
+def schema_info(schema: Any) -> SchemaInfo:
+    """A definition as the broker tells it."""
+    pairs = {pair.key: pair.value for pair in schema.properties}
+    return SchemaInfo(schema.name, schema.type, schema.schema_data, pairs)
+
+
 def get_schema(topic: str, version: bytes | None) -> Command:
     """Without a version the latest."""
     return Command(34, "CommandGetSchema", topic=topic, schema_version=version)
@@ -187,6 +194,7 @@ def subscribe(
     metadata: Mapping[str, str],
     read_compacted: bool,
     create_topic: bool = True,
+    schema: SchemaInfo | None = None,
 ) -> Command:
     return Command(
         4,
@@ -200,6 +208,7 @@ def subscribe(
         durable=durable,
         start_message_id=None if start is None else _position(start),
         metadata=_key_values(metadata),
+        schema=schema_fields(schema),
         read_compacted=read_compacted or None,
         force_topic_creation=None if create_topic else False,
         initialPosition=InitialPosition.Earliest if from_earliest else InitialPosition.Latest,

@@ -45,4 +45,5 @@ def router(route: Route, partitions: Callable[[], int], make: Callable[..., Any]
             raise ConfigError(f"routing returned {chosen!r}: with {count} partitions it is 0 to {count - 1}")
         return Routed(message, chosen)
 
+    prepare_routed.pairs = getattr(make, "pairs", False)  # type: ignore[attr-defined]
     return prepare_routed

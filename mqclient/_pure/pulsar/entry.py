@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, final
 
 from mqclient._pure.digest import crc32c
@@ -100,10 +100,12 @@ class Entry:
         "total_chunk_size",
         "uncompressed_size",
         "uuid",
+        "values",
     )
 
     def __init__(self) -> None:
         self.topic: str | None = None
+        self.values: Callable[[Any], Any] | None = None
         self.first_chunk: MessageId | None = None
         self.epoch = 0
         self.consumer_id = self.ledger = self.entry = self.partition = self.batch_index = -1

@@ -166,6 +166,13 @@ class Message:
         return self.entry.schema_version
 
     @property
+    def value(self) -> Any:
+        """By the consumer's schema; without one the body, or None for a null value."""
+        if self.entry.values is not None:
+            return self.entry.values(self)
+        return None if self.null_value else self.body
+
+    @property
     def index(self) -> int | None:
         """From the broker entry metadata, which holds that of the last message."""
         last = self.entry.broker_index
