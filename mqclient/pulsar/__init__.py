@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from mqclient.config import TLS
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
-    from mqclient.pulsar.sync import Client, Consumer, Producer, Reader
+    from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView
 
 __all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Delays", "Message", "MessageId", "Producer",
-           "Reader", "basic", "mutual_tls", "oauth2", "token"]  # fmt: skip
+           "Reader", "TableView", "basic", "mutual_tls", "oauth2", "token"]  # fmt: skip
 
-_FACE = ("Client", "Consumer", "Producer", "Reader")
+_FACE = ("Client", "Consumer", "Producer", "Reader", "TableView")
 _OPTIONS = ("DeadLetter", "Delays")
 _AUTH = ("basic", "mutual_tls", "token")
 _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")

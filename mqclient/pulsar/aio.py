@@ -23,14 +23,16 @@ from mqclient.io.tls import encrypted
 from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.aio_consumer import Consumer, Reader
 from mqclient.pulsar.aio_producer import Producer
+from mqclient.pulsar.aio_table import TableView
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.table import open_table
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.subscribing import Topics
 
-__all__ = ["Client", "Consumer", "Producer", "Reader"]
+__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
 
 
 class Client:
@@ -99,6 +101,12 @@ class Client:
         partitions, a message id."""
         return Opening(self._open_reader(topic, start, options, timeout))
 
+    def table_view(
+        self, topic: str | Sequence[str], *, timeout: float | None = None, **options: Any
+    ) -> Opening[TableView]:
+        """Of each key of a topic what was said last; it is complete when it opens, and follows what comes."""
+        return Opening(self._open_table(topic, options, timeout))
+
     async def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
         """The names to open: the topic's partitions, or itself if it has none."""
         with self._driver.enter():
@@ -144,6 +152,14 @@ class Client:
         with self._driver.enter():
             slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
         return Consumer(self._driver, await self._driver.wait(slot))
+
+    async def _open_table(
+        self, topic: str | Sequence[str], options: Mapping[str, Any], timeout: float | None
+    ) -> TableView:
+        deadline = self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = open_table(self._engine, topic, options, deadline)
+        return TableView(self._driver, await self._driver.wait(slot))
 
     async def _open_reader(
         self, topic: str | Sequence[str], start: MessageId | str, options: Mapping[str, Any], timeout: float | None

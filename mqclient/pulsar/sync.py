@@ -25,12 +25,14 @@ from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.sync_consumer import Consumer, Reader
 from mqclient.pulsar.sync_producer import Producer
+from mqclient.pulsar.sync_table import TableView
+from mqclient.pulsar.table import open_table
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.subscribing import Topics
 
-__all__ = ["Client", "Consumer", "Producer", "Reader"]
+__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
 
 
 class Client:
@@ -96,6 +98,10 @@ class Client:
         partitions, a message id."""
         return self._open_reader(topic, start, options, timeout)
 
+    def table_view(self, topic: str | Sequence[str], *, timeout: float | None = None, **options: Any) -> TableView:
+        """Of each key of a topic what was said last; it is complete when it opens, and follows what comes."""
+        return self._open_table(topic, options, timeout)
+
     def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
         """The names to open: the topic's partitions, or itself if it has none."""
         with self._driver.enter():
@@ -141,6 +147,12 @@ class Client:
         with self._driver.enter():
             slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
         return Consumer(self._driver, self._driver.wait(slot))
+
+    def _open_table(self, topic: str | Sequence[str], options: Mapping[str, Any], timeout: float | None) -> TableView:
+        deadline = self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = open_table(self._engine, topic, options, deadline)
+        return TableView(self._driver, self._driver.wait(slot))
 
     def _open_reader(
         self, topic: str | Sequence[str], start: MessageId | str, options: Mapping[str, Any], timeout: float | None

@@ -1,0 +1,36 @@
+"""Table views, on the embedded and the real broker."""
+
+# ruff: noqa: SIM117 - who is inside of whom is the point here
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqclient.pulsar import aio
+from tests.support.pulsar_cluster import PulsarCluster
+
+
+async def test_a_table_follows_its_topic(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        await producer.send_many([(b"%d" % number, f"key-{number % 10}") for number in range(100)])
+        async with client.table_view(topic, timeout=20) as view:
+            assert dict(view.items()) == {f"key-{number % 10}": b"%d" % number for number in range(90, 100)}
+            told: list[tuple[str, Any]] = []
+            view.listen(lambda key, value: told.append((key, value)))
+            await producer.send(b"new", key="key-3")
+            await producer.send(None, key="key-4")
+            await view.refresh(20)
+            assert view["key-3"] == b"new"
+            assert "key-4" not in view
+            assert len(view) == 9
+            assert told == [("key-3", b"new"), ("key-4", None)]
+
+
+async def test_a_table_of_partitions(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pulsar.partition(topic, 2)
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        async with client.table_view(topic, timeout=20) as view:
+            assert view.items() == []
+            await producer.send_many([(b"%d" % number, f"key-{number}") for number in range(20)])
+            await view.refresh(20)
+            assert sorted(view.keys()) == sorted(f"key-{number}" for number in range(20))
