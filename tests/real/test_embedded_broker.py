@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.real.rocketmq import VERSION
 
 pytestmark = pytest.mark.real
 PROGRAM = Path(__file__).parent / "java" / "GenuineClient.java"
+EXTRAS = Path(__file__).parent / "java" / "GenuineExtras.java"
 
 
 @pytest.fixture(name="classpath", scope="module")
@@ -40,3 +42,23 @@ def test_java_sends_and_consumes_in_every_way(broker: EmbeddedBroker, classpath:
     )
     lines = [line for line in run.stdout.splitlines() if line.startswith("counts ")]
     assert lines == ["counts sent=18 push=18 retried=true orderly=18 broadcast=18 lite=18"], run.stdout[-2000:]
+
+
+def test_java_does_the_rarer_things(classpath: str, tmp_path: Path) -> None:
+    """Transactions with check-back, SQL92 filters, request-reply, POP, queries, recall, direct consumption, admin."""
+    settings: dict[str, Any] = {"enablePropertyFilter": True, "recallMessageEnable": True}
+    settings |= {"transactionCheckInterval": 1000, "transactionTimeOut": 500}
+    command = ["java", f"-Duser.home={tmp_path}", "-XX:TieredStopAtLevel=1", "-cp", classpath, str(EXTRAS)]
+    with EmbeddedBroker(doors=["rocketmq"], impl="pure", **settings) as broker:
+        addresses = [broker.name_server, broker.addresses()["broker-a"]]
+        run = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=150, check=False)
+    lines = [line.removeprefix("extra ") for line in run.stdout.splitlines() if line.startswith("extra ")]
+    assert lines == [
+        "transactions=[checked, commit] checks=2",
+        "filter=[m2, m4]",
+        "reply=re: question",
+        "pop=[p0, p1, p2, p3, p4]",
+        "query=found found 2",
+        "recall=true [later]",
+        "admin=2 true true CR_SUCCESS [true, true, true, true, true, true, true]",
+    ], run.stdout[-2000:] + run.stderr[-2000:]
