@@ -26,8 +26,9 @@ def main(name_server: str) -> None:
             queues = {producer.send(rocketmq.Message("orders", b"step"), key="customer-7").queue for _ in range(3)}
             print(f"one key, {len(queues)} queue")
 
-            future = producer.submit(rocketmq.Message("orders", b"later"))
-            print(f"submitted, and then: {future.result(timeout=3).status}")
+            futures = [producer.submit(rocketmq.Message("orders", b"%d" % number)) for number in range(1000)]
+            print(f"submitted, in few requests: {producer.flush(timeout=10).stored} stored so far")
+            print(f"the last one: {futures[-1].result().status}")
 
 
 if __name__ == "__main__":
