@@ -232,7 +232,7 @@ class Subscription:
         """Acknowledged, or nobody's to see; what nobody sees is done with."""
         if entry in self.topic.hidden:
             self.cursor.ack(entry)
-        return self.cursor.acked(entry) or not self._bits(entry)
+        return self.cursor.acked(entry) or (bool(self.pending_acks) and not self._bits(entry))
 
     def _bits(self, entry: int) -> int:
         """The messages of an entry that are neither acknowledged nor about to be by a transaction."""

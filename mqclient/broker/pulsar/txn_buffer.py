@@ -29,7 +29,7 @@ class TxnBuffer:
     @property
     def first(self) -> int | None:
         """The first entry that is not decided yet."""
-        return min((entries[0] for entries in self._open.values()), default=None)
+        return min(entries[0] for entries in self._open.values()) if self._open else None
 
     def end(self, txn: Txn) -> list[int]:
         """What it sent; nothing of it is undecided any more."""

@@ -52,3 +52,21 @@ def test_ids_that_mean_nothing_here_change_nothing(raw: RawClient) -> None:
     raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=5)
     raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=0, message_ids=[{"ledgerId": ledger + 1, "entryId": 0}])
     assert raw.entries() == []
+
+
+def test_for_a_transaction(raw: RawClient) -> None:
+    """Registered first, then held, then in conflict with another."""
+    raw.produce([b"a"], [b"b", b"c"])
+    raw.subscribe()
+    raw.flow(10)
+    transactions = raw.world.door.topics.transactions
+    one, two = transactions.begin(0, 60_000), transactions.begin(0, 60_000)
+    ledger = raw.world.door.topics.make("t").ledger
+    assert ack(raw, [(ledger, 0)], txn=one).error == ServerError.InvalidTxnStatus
+    for txn in (one, two):
+        transactions.get(txn).subscriptions.add(("persistent://public/default/t", "s"))
+    assert not ack(raw, [(ledger, 0), (ledger, 99), (ledger + 1, 0)], txn=one).HasField("error")
+    assert ack(raw, [(ledger, 0)], txn=two).error == ServerError.TransactionConflict
+    assert not ack(raw, [(ledger, 1, [0b10])], txn=two).HasField("error")
+    assert not ack(raw, [(ledger, 1)], txn=one, cumulative=True).HasField("error")
+    assert raw.consumer.subscription.pending_acks.held(1) == 0b01

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import socket
+import ssl
+import urllib.request
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mqclient.broker import EmbeddedBroker
-from tests.support.pulsar_world import PulsarWorld
+from mqclient.broker.pulsar.door import server_context
+from tests.support import certificates
+from tests.support.pulsar_world import PulsarWorld, RawClient
 
 
 def test_a_free_port_that_is_closed_in_the_end() -> None:
@@ -42,3 +49,57 @@ def test_unloading_tells_everybody(codec: Any) -> None:
     world.world.advance(5)
     assert [list(topic.producers), len(topic.subscriptions["s"].consumers)] == [["mine"], 1]
     assert (producer.attachment.epoch, consumer.attachment.epoch) == (2, 2)
+
+
+def test_by_tls(tmp_path: Path) -> None:
+    made = certificates.make(tmp_path)
+    given: dict[str, Any] = {"tlsCertificateFilePath": made.certificate, "tlsKeyFilePath": made.key}
+    trusted = ssl.create_default_context(cafile=made.authority)
+    with EmbeddedBroker(doors=["pulsar"], impl="pure", **given) as broker:
+        assert sorted(broker.addresses()) == ["pulsar_rest", "pulsar_tls_rest", "pulsar_tls_url", "pulsar_url"]
+        url = broker.addresses()["pulsar_tls_rest"]
+        with urllib.request.urlopen(f"{url}/admin/v2/clusters", timeout=10, context=trusted) as reply:
+            assert reply.read() == b'["standalone"]'
+        host, _, port = broker.pulsar_tls_url.partition("://")[2].partition(":")
+        with (
+            socket.create_connection((host, int(port)), 10) as bare,
+            trusted.wrap_socket(bare, server_hostname=host) as peer,
+        ):
+            peer.sendall(b"\xff" * 8)
+            assert peer.recv(1) == b""
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_certificates_of_clients(tmp_path: Path, required: bool) -> None:
+    made = certificates.make(tmp_path)
+    settings = {"tlsCertificateFilePath": made.certificate, "tlsKeyFilePath": made.key}
+    assert server_context({}) is None
+    plain = server_context(settings)
+    asking = server_context(
+        {**settings, "tlsTrustCertsFilePath": made.authority, "tlsRequireTrustedClientCertOnConnect": required}
+    )
+    assert plain is not None
+    assert asking is not None
+    assert plain.verify_mode == ssl.CERT_NONE
+    assert asking.verify_mode == (ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL)
+
+
+def test_everybody_is_asked(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    raw, silent = RawClient(world, connect=False), RawClient(world, connect=False)
+    raw.tell("CONNECT", client_version="raw", feature_flags={"supports_auth_refresh": True})
+    raw.events.clear()
+    world.door.ask_for_credentials()
+    world.world.run()
+    assert [name for name, _ in raw.events] == ["AUTH_CHALLENGE"]
+    assert silent.events == []
+
+
+def test_watchers_hear_of_topics(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    raw = RawClient(world)
+    raw.ask("WATCH_TOPIC_LIST", namespace="public/default", topics_pattern="public/default/.*", watcher_id=1)
+    raw.events.clear()
+    world.door.topics.make("t")
+    world.world.run()
+    assert [name for name, _ in raw.events] == ["WATCH_TOPIC_UPDATE"]

@@ -115,3 +115,22 @@ def test_of_chunks_the_last_decides(world: PulsarWorld, raw: RawClient) -> None:
             metadata = raw.codec.encode_metadata("dd", sequence_id, 1, uuid="dd-0", num_chunks=2, chunk_id=chunk)
             raw.write(raw.codec.encode_send(1, sequence_id, metadata, b"part", is_chunk=True))
     assert [event[4] for event in raw.events] == [0, 1, 2, -1]
+
+
+def test_for_a_transaction(world: PulsarWorld, raw: RawClient) -> None:
+    raw.ask("PRODUCER", topic="t", producer_id=1)
+    txn = world.door.topics.transactions.begin(0, 60_000)
+    raw.events.clear()
+    raw.write(frame(raw, 1, txn=txn))
+    world.door.topics.transactions.get(txn).topics.add("persistent://public/default/t")
+    raw.write(frame(raw, 2, txn=txn))
+    assert [raw.events[0][0], raw.events[1][2]] == ["SEND_ERROR", 2]
+    assert world.door.topics.make("t").readable == 0
+
+
+def test_what_is_not_kept(world: PulsarWorld, raw: RawClient) -> None:
+    raw.ask("PRODUCER", topic="non-persistent://public/default/t", producer_id=1)
+    raw.events.clear()
+    raw.write(frame(raw, 1))
+    assert raw.events[0][3:5] == (0, 0)
+    assert world.door.topics.make("non-persistent://public/default/t").end == 0

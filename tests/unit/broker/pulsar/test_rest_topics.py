@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mqclient.broker.pulsar.http import Request
 from mqclient.pulsar.codes import ServerError
 from tests.support.pulsar_world import PulsarWorld, RawClient
 
@@ -117,3 +118,14 @@ def test_where_it_ends(world: PulsarWorld, raw: RawClient) -> None:
     told = world.rest("GET", f"{T}/internalStats")
     assert (told["numberOfEntries"], told["lastConfirmedEntry"]) == (1, f"{topic.ledger}:0")
     assert told["cursors"] == {"s": {"markDeletePosition": f"{topic.ledger}:-1"}}
+
+
+def test_compaction_and_statistics(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"a"])
+    assert world.rest("PUT", f"{T}/compaction") is None
+    assert world.rest("GET", f"{T}/compaction")["status"] == "SUCCESS"
+    assert world.rest("GET", f"{T}/stats")["msgInCounter"] == 1
+    world.rest("PUT", "persistent/public/default/p/partitions", 2)
+    assert world.rest("GET", "persistent/public/default/p/partitioned-stats")["metadata"] == {"partitions": 2}
+    place = ("lookup", "v2", "topic", *T.split("/"))
+    assert world.door.rest.answer(Request("GET", place)).content["brokerUrl"] == "pulsar://broker:6650"

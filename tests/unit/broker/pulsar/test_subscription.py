@@ -251,3 +251,56 @@ def test_a_slow_reader_of_bytes_gets_nothing_more(raw: RawClient) -> None:
     raw.session.resume_writing()
     raw.world.world.run()
     assert raw.consumer.delivered == 2
+
+
+def test_what_a_transaction_acknowledged(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"a"], [b"b"], [b"c"])
+    raw.subscribe(subType=SHARED)
+    raw.flow(10)
+    subscription = raw.consumer.subscription
+    for txn, entry in (((0, 1), 0), ((0, 2), 1)):
+        subscription.pending_acks.add(txn, entry, 1, 1)
+    subscription.redeliver(raw.consumer, None, None)
+    raw.events.clear()
+    world.world.run()
+    assert ids(raw.entries()) == [2]
+    subscription.end_txn((0, 1), True)
+    subscription.end_txn((0, 2), False)
+    world.world.run()
+    assert (ids(raw.entries()), subscription.backlog) == ([2, 1], 2)
+
+
+def test_what_a_transaction_acknowledged_for_one_consumer(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"a"], [b"b"])
+    raw.subscribe()
+    raw.flow(10)
+    subscription = raw.consumer.subscription
+    subscription.pending_acks.add_up_to((0, 1), 0, None, -1)
+    subscription.end_txn((0, 1), False)
+    raw.events.clear()
+    world.world.run()
+    assert ids(raw.entries()) == [0, 1]
+    subscription.pending_acks.add_up_to((0, 1), 0, None, -1)
+    subscription.end_txn((0, 1), True)
+    assert subscription.cursor.mark == 0
+
+
+def test_what_is_not_due_or_not_to_be_seen(world: PulsarWorld, raw: RawClient) -> None:
+    topic = world.door.topics.make("t")
+    raw.produce([b"a"], [b"b"], [b"c"])
+    topic.hidden.add(1)
+    topic.delays[0] = world.world.wall_ms + 1000
+    raw.subscribe(subType=SHARED)
+    assert ids(raw.flow(10)) == [2]
+    raw.events.clear()
+    world.world.advance(1.1)
+    assert ids(raw.entries()) == [0]
+
+
+def test_the_end_of_a_terminated_topic(world: PulsarWorld, raw: RawClient) -> None:
+    raw.produce([b"a"])
+    raw.subscribe()
+    raw.flow(10)
+    world.door.topics.make("t").terminated = True
+    ack(raw, 0)
+    assert [name for name, *_ in raw.events] == ["REACHED_END_OF_TOPIC"]
