@@ -58,6 +58,18 @@ class Transport(asyncio.Transport):
         super().__init__({"peername": peername})
         self._wire = wire
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """A wire takes everything."""
+
+    def pause_reading(self) -> None:
+        """What has been sent arrives."""
+
+    def resume_reading(self) -> None:
+        """As above."""
+
+    def is_closing(self) -> bool:
+        return not self._wire.open
+
     def writelines(self, list_of_data: Any) -> None:
         self._wire.send(b"".join(list_of_data))
 

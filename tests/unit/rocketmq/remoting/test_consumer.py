@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from mqclient.core.slot import Wake
+from mqclient.core.steps import run_steps
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.remoting.consumer import PushEngine
 from mqclient.rocketmq.remoting.member_options import MemberOptions
+from mqclient.rocketmq.remoting.push_options import StopReport
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 
@@ -130,3 +133,56 @@ def test_the_end_waits_for_what_runs_but_not_beyond_its_grace(cluster: VirtualCl
     push.driver.wait(slot)
     assert cluster.world.mono - before == pytest.approx(3.0, abs=0.1)
     assert committed(cluster) == 1
+
+
+def test_positions_pauses_and_the_report_at_the_end(cluster: VirtualCluster) -> None:
+    seen: list[int] = []
+    push = cluster.client().push("g", "orders", lambda batch: seen.extend(one.offset for one in batch), start="first")
+    cluster.fill("orders", 4)
+    cluster.world.advance(1)
+    queue = next(queue for queue in push.member.queues if queue.topic == "orders")
+    ended = Wake()
+    with push.driver.enter():
+        push.engine.until(ended)
+        push.engine.seek(queue, 2)
+        push.engine.pause([queue])
+    cluster.world.advance(1)
+    assert seen == [0, 1, 2, 3]
+    with push.driver.enter():
+        push.engine.pause(None)
+        push.engine.resume([queue])
+    cluster.world.advance(1)
+    assert seen[4:] == [2, 3]
+    with push.driver.enter():
+        slot = run_steps(push.engine.seek_to_time_steps("first", [queue]))
+    assert cluster.world.result(slot) == {queue: 0}
+    assert push.member.queues[queue].paused  # as all are, and those to come
+    with push.driver.enter():
+        push.engine.resume(None)
+        with pytest.raises(ConfigError, match="is not assigned"):
+            push.engine.seek(queue._replace(queue_id=9), 0)
+    cluster.world.advance(1)
+    assert seen[6:] == [0, 1, 2, 3]
+    assert not ended.done
+    with push.driver.enter():
+        slots = [push.engine.close(1.0), push.engine.close(1.0)]
+    reports = [cluster.world.result(slot) for slot in slots]
+    assert reports[0] is reports[1]
+    assert reports[0] == StopReport(True, 10, 0, 0, [])
+    assert ended.done
+
+
+def test_the_client_ends_it_and_a_child_abandons_it(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    push = client.push("g", "orders", start="first", orderly=True)
+    with client.driver.enter():
+        slot = client.engine.shutdown()
+    cluster.world.result(slot)
+    assert push.member.closed
+    child = cluster.client().push("h", "orders", start="first", orderly=True)
+    cluster.world.advance(1)
+    with child.driver.enter():
+        child.engine.abandon()
+    cluster.fill("orders", 1)
+    cluster.world.advance(60)
+    assert (child.engine.handled, child.member.abandoned) == (0, True)

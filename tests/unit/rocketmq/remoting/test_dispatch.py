@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from mqclient.broker.remoting.state import Incoming
 from mqclient.rocketmq.remoting.dispatch import Dispatch
+from mqclient.rocketmq.remoting.handling import Retry
 from mqclient.rocketmq.remoting.push_options import PushOptions
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
@@ -90,3 +92,29 @@ def test_each_way_does_the_rest_in_its_own_manner(cluster: VirtualCluster) -> No
                 call(None)  # type: ignore[arg-type]
         with pytest.raises(NotImplementedError):
             plain.on_batch(None, [])  # type: ignore[arg-type]
+
+
+def test_retries_that_are_too_old_and_failures_are_told(
+    cluster: VirtualCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = cluster.broker.broker.make_topic("%RETRY%g", 1)
+    for born in (5, 20, 30, 6, 40, 7):
+        cluster.broker.broker.store(Incoming(topic.name, 0, b"%d" % born, b"", born_at=born, attempts=1))
+    seen: list[bytes] = []
+
+    def handle(messages: Any) -> None:
+        seen.extend(one.body for one in messages)
+        if b"40" in seen and len(messages) == 1:
+            raise Retry(messages, level=-1)
+
+    with caplog.at_level("INFO", "mqclient.remoting"):
+        push = cluster.client().push("g", "orders", handle, start="first", skip_retries_before=10, rate=100.0)
+        cluster.world.advance(6)
+        work: Any = push.engine._work
+        work.clear()
+        push.close()
+    assert sorted(seen) == [b"20", b"30", b"40"]
+    assert cluster.broker.offsets.stored["g", "%RETRY%g", 0] == 6
+    assert said(caplog, "skipped 3 retries that were born too early") == 1
+    assert said(caplog, "the handler failed on 1 messages") == 1
+    assert (push.engine.handled, push.engine.failed) == (2, 1)

@@ -9,6 +9,7 @@ import pytest
 
 from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.model import MessageQueue
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 
@@ -154,3 +155,80 @@ def test_running_info_shows_what_is_cached(cluster: VirtualCluster) -> None:
         push.member.on_route("unrelated")
     cluster.world.run()
     assert push.queues("orders") == [0]
+
+
+def orderly(cluster: VirtualCluster, **options: Any) -> Any:
+    return cluster.client().push("g", "orders", start="first", orderly=True, **options)
+
+
+def test_an_orderly_member_takes_what_it_can_lock(cluster: VirtualCluster) -> None:
+    cluster.topic("wide", 2)
+    owners = cluster.broker.locks._owners.setdefault("h", {})
+    queues = [MessageQueue("wide", "broker-a", number) for number in (0, 1)]
+    owners[queues[0]] = ("other", cluster.world.mono)
+    push = cluster.client().push("h", "wide", start="first", orderly=True)
+    assert push.queues("wide") == [1]
+    del owners[queues[0]]
+    cluster.world.advance(1)
+    assert push.queues("wide") == [0, 1]
+
+
+def test_a_queue_that_cannot_be_begun_with_is_unlocked(cluster: VirtualCluster) -> None:
+    cluster.control.answer("QUERY_CONSUMER_OFFSET", 1, "no", times=4)
+    push = orderly(cluster)
+    unlocked = cluster.control.count("UNLOCK_BATCH_MQ")
+    assert unlocked >= 1
+    cluster.world.advance(5)
+    assert push.queues("orders") == [0]
+    assert cluster.broker.locks.held("g")
+
+
+def test_a_handler_that_ends_after_the_hand_over_began_counts(
+    cluster: VirtualCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    push = orderly(cluster)
+    cluster.world.advance(1)
+    (held,) = (held for held in push.member.queues.values() if held.queue.topic == "orders")
+    work: Any = push.engine._work
+    work._busy.add(held.queue)
+    with push.driver.enter():
+        push.member.revoke(held)
+    cluster.fill("orders", 7)
+    cluster.world.advance(30)
+    assert cluster.broker.locks._owners["g"][held.queue][0] == push.member.client.client_id
+    assert push.queues("orders") == []  # it is wanted back, and waits until it is free
+    with push.driver.enter():
+        push.member.offsets.mark(held.queue, 5)
+        work._free(held.queue)
+    cluster.world.advance(2)
+    assert push.queues("orders") == [0]
+    assert push.member.queues[held.queue].started_at == 5
+
+    def fail(queue: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    push.member.taker.quiet = fail
+    with push.driver.enter():
+        push.member.revoke(next(iter(push.member.queues.values())))
+    assert any("could not hand over" in record.getMessage() for record in caplog.records)
+
+
+def test_a_lost_lock_ends_the_work_at_once(cluster: VirtualCluster) -> None:
+    push = orderly(cluster)
+    cluster.world.advance(1)
+    queue = MessageQueue("orders", "broker-a", 0)
+    held = push.member.queues[queue]
+    with push.driver.enter():
+        push.member._lock_lost(queue)
+        push.member._lock_lost(queue)
+    assert held.dropped
+    cluster.world.advance(2)
+    assert push.queues("orders") == [0]
+
+
+def test_an_illegal_offset_is_corrected_in_place(cluster: VirtualCluster) -> None:
+    cluster.fill("orders", 3)
+    cluster.broker.offsets.stored["g", "orders", 0] = 99
+    push = cluster.client().push("g", "orders", start="first")
+    cluster.world.advance(1)
+    assert (push.member.corrected, push.next_offsets("orders")) == (1, {MessageQueue("orders", "broker-a", 0): 3})

@@ -162,3 +162,48 @@ def test_a_disk_that_cannot_be_written_costs_one_warning(
         "consumer:g cannot write its offsets, and goes on in memory: [Errno 28] No space left on device"
     ]
     assert run(client, offsets.read_steps(QUEUE)) == 2
+
+
+def test_a_topic_made_anew_is_asked_for_by_its_witness(client: VirtualClient, tmp_path: Path) -> None:
+    cluster = client.cluster
+    cluster.topic("anew", 1)
+    queue = MessageQueue("anew", "broker-a", 0)
+    with client.driver.enter():
+        fetched = client.engine.routes.fetch("anew")
+    client.driver.wait(fetched)
+
+    def offsets() -> Any:
+        made = LocalOffsets(client.engine, "g", OffsetFile(str(tmp_path), "h", "anew"))
+        run(client, made.load_steps())
+        return made
+
+    cluster.fill("anew", 3)
+    before = offsets()
+    with client.driver.enter():
+        before.put(queue, 3)
+        before.witness(queue, 2, 5)  # stored long ago, as a message of another topic was
+    run(client, before.close_steps())
+    for refused in ("PULL_MESSAGE", "SEARCH_OFFSET_BY_TIMESTAMP"):  # who cannot look goes on as stored
+        cluster.control.answer(refused, 1, "no")
+        after = offsets()
+        assert run(client, after.read_steps(queue)) == 3
+        run(client, after.close_steps())
+    again = offsets()
+    assert run(client, again.read_steps(queue)) == 0
+    assert run(client, again.read_steps(queue)) == 0
+    run(client, again.close_steps())
+
+
+def test_brokers_that_have_none_are_asked_not_to_invent_one(client: VirtualClient) -> None:
+    cluster = client.cluster
+    cluster.topic("young", 1)
+    cluster.fill("young", 3)
+    queue = MessageQueue("young", "broker-a", 0)
+    with client.driver.enter():
+        fetched = client.engine.routes.fetch("young")
+    client.driver.wait(fetched)
+    assert run(client, RemoteOffsets(client.engine, "g").read_steps(queue)) == 0
+    assert run(client, RemoteOffsets(client.engine, "g", strict=True).read_steps(queue)) is None
+    cluster.control.answer("QUERY_CONSUMER_OFFSET", 16, "no permission")
+    with pytest.raises(RemoteError, match="no permission"):
+        run(client, RemoteOffsets(client.engine, "g").read_steps(queue))

@@ -51,3 +51,12 @@ def test_pulls_suspend_and_commit_what_there_is(codec: Any) -> None:
         flags.append((read.field("sysFlag"), read.field("commitOffset")))
         assert (read.code, read.field("subVersion"), read.field("queueOffset")) == (11, "5", "9")
     assert flags == [("2", "0"), ("2", "0"), ("3", "8")]
+
+
+def test_what_needs_no_membership(codec: Any) -> None:
+    (frame,) = codec.remoting.FrameReader().feed(requests.peek(codec.remoting, 7, "g", QUEUE, 5, 3))
+    assert (frame.code, frame.opaque, frame.field("maxMsgNums"), frame.field("queueOffset")) == (11, 7, "3", "5")
+    assert (frame.field("sysFlag"), frame.field("subscription")) == ("4", "*")
+    body = read_body(requests.check_client_body("me", "g", {"topic": "t"}))
+    assert body == {"clientId": "me", "group": "g", "subscriptionData": {"topic": "t"}}
+    assert requests.query_offset("g", QUEUE, strict=True)["setZeroIfNotFound"] == "false"
