@@ -55,9 +55,13 @@ async def test_commit_and_rollback_in_every_way(name_server: str, impl: str) -> 
         assert (committed.state, dropped.state) == (TransactionState.COMMIT, TransactionState.ROLLBACK)
         async with await producer.begin(Message(topic, b"3" * 5000, tag="t")) as transaction:
             assert transaction.receipt.ok
-        with pytest.raises(ZeroDivisionError):
+
+        async def fails() -> None:
             async with await producer.begin(Message(topic, b"4")):
                 raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await fails()
         by_hand = await producer.begin(Message(topic, b"5"))
         by_hand.commit()
         with pytest.raises(ValueError, match="has ended already"):
