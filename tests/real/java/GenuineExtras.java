@@ -198,6 +198,7 @@ public class GenuineExtras {
         boolean runtime = admin.fetchBrokerRuntimeStats(broker).getTable().containsKey("brokerVersionDesc");
         admin.deleteSubscriptionGroup(broker, "extras-clone", true);
         admin.deleteTopicInBroker(Set.of(broker), "LaterT");
+        admin.deleteTopicInNameServer(Set.of(names), "LaterT");
         boolean gone = !admin.fetchAllTopicList().getTopicList().contains("LaterT");
         return held + " " + (behind >= 0) + " " + running + " " + direct + " " + List.of(producers, groups, topics, readers,
                 cloned, runtime, gone);

@@ -129,3 +129,37 @@ def test_an_ordered_ack_of_something_else(raw: Raw) -> None:
     assert (popper.ack(answer, 0).code, popper.committed()) == (0, 2)
     other = Popper(raw, "strange", 0, "stranger")
     assert (other.ack(answer, 0).code, other.committed()) == (0, 1), "nothing is known of a batch: it is believed"
+
+
+def test_what_is_acknowledged_or_prolonged_does_not_come_at_its_time(raw: Raw, broker: EmbeddedBroker) -> None:
+    popper = Popper(raw, "told")
+    popper.send(b"a", b"b", b"c")
+    answer = popper.pop(invisibleTime=5000)
+    assert popper.ack(answer, 0).code == popper.change(answer, 1, 20_000).code == 0
+    assert popper.committed() == 1
+    broker.control.move_clock(6)
+    assert popper.bodies() == [b"c"]
+    broker.control.move_clock(15)
+    assert popper.bodies() == [b"b"]
+    assert popper.committed() == 3
+
+
+def test_looking_moves_nothing(raw: Raw) -> None:
+    popper = Popper(raw, "looked")
+    popper.send(b"a", b"b")
+    fields: dict[str, Any] = {"consumerGroup": popper.group, "topic": "looked", "queueId": 0, "maxMsgNums": 1}
+    for _ in range(2):
+        assert [message.body for message in popper.messages(raw.ask(Request.PEEK_MESSAGE, **fields))] == [b"a"]
+    popper.pop(maxMsgNums=1)
+    assert [message.body for message in popper.messages(raw.ask(Request.PEEK_MESSAGE, **fields))] == [b"b"]
+
+
+def test_one_of_an_ordered_batch_is_held_for_longer(raw: Raw, broker: EmbeddedBroker) -> None:
+    popper = Popper(raw, "slow")
+    popper.send(b"a", b"b")
+    answer = popper.pop(order="true", invisibleTime=5000)
+    popper.change(answer, 0, 60_000)
+    broker.control.move_clock(6)
+    assert popper.bodies(order="true") == []
+    broker.control.move_clock(56)
+    assert popper.bodies(order="true") == [b"a", b"b"]

@@ -123,3 +123,35 @@ def test_a_time_that_is_past_is_now_and_one_too_far_is_refused(raw: Raw) -> None
     assert raw.send("timely", b"late", TIMER_DELIVER_MS="1").code == 0
     assert len(messages(raw, "timely")) == 1
     assert raw.send("timely", b"far", TIMER_DELAY_SEC="259300").code == 13
+
+
+def test_a_timed_message_is_forgotten_when_it_is_recalled(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("recalled", 1)
+    for name in ("K1", "K2"):
+        raw.send("recalled", name.encode(), UNIQ_KEY=name, TIMER_DELAY_SEC="30")
+    retries = broker._doors[0].services[0].retries  # type: ignore[attr-defined]
+    broker.control.call(retries.recall, "recalled", "K1")
+    broker.control.call(retries.recall, "other", "K2")
+    broker.control.move_clock(31)
+    assert [message.body for message in messages(raw, "recalled")] == [b"K2"]
+
+
+def test_what_waited_when_the_broker_ended_is_taken_over(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("waited", 1)
+    raw.send("waited", b"later", DELAY="5")
+    retries = broker._doors[0].services[0].retries  # type: ignore[attr-defined]
+    broker.control.call(retries.start)
+    broker.control.move_clock(61)
+    assert [message.body for message in messages(raw, "waited")] == [b"later"]
+
+
+def test_a_message_of_a_batch_may_have_to_wait(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("batched", 1)
+    builder = raw.codec.BatchBuilder()
+    builder.add(b"now")
+    builder.add(b"later", raw.codec.encode_properties({"DELAY": "5"}))
+    fields = {"a": "p", "b": "batched", "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1, "h": 0, "i": "", "m": "true"}
+    assert raw.ask(Request.SEND_BATCH_MESSAGE, builder.seal(), **fields).code == 0
+    assert [message.body for message in messages(raw, "batched")] == [b"now"]
+    broker.control.move_clock(61)
+    assert [message.body for message in messages(raw, "batched")] == [b"now", b"later"]

@@ -68,3 +68,24 @@ def test_brokers_of_a_cluster_have_names_in_order(codec: Any) -> None:
     assert cluster.broker_data(cluster.brokers[1])["brokerName"] == "broker-b"
     assert cluster.brokers[0].number("defaultTopicQueueNums") == 8
     assert cluster.brokers[0].address == "127.0.0.1:0"
+
+
+def test_a_message_goes_to_another_place_as_it_was(broker: Broker) -> None:
+    broker.make_topic("t", 2)
+    first = Incoming("t", 0, b"x", b"A\x01b\x02", flag=3, born_at=7, born_host=("10.0.0.9", 99), attempts=2)
+    assert broker.end == 0
+    message = broker.find(broker.store(first).physical_offset)
+    assert broker.end > 0
+    again = broker.find(broker.store(Incoming.again(message, "t", 1, message.properties_text)).physical_offset)
+    for name in ("body", "flag", "sys_flag", "born_at", "born_host", "attempts", "properties"):
+        assert getattr(again, name) == getattr(message, name)
+    assert (again.queue_id, again.offset) == (1, 0)
+
+
+def test_a_topic_is_shown_as_upstream_prints_it(broker: Broker) -> None:
+    topic = broker.make_topic("t", 2, 4)
+    topic.attributes["message.type"] = "NORMAL"
+    assert topic.shown() == (
+        "TopicConfig [topicName=t, readQueueNums=2, writeQueueNums=2, perm=R--, topicFilterType=SINGLE_TAG, "
+        "topicSysFlag=0, order=false, attributes={message.type=NORMAL}]"
+    )
