@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import AsyncDriver
+from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io.signals import stop_signals
@@ -192,8 +193,8 @@ class PullConsumer:
     async def _receive_late(self, deadline: float | None) -> remoting.Message:
         while (message := self._take()) is None:
             with self._driver.enter():
-                slot = self._engine.refill()
-            await self._driver.wait(slot, deadline)
+                wake = self._engine.refill()
+            await self._until(wake, deadline)
         return message
 
     async def _receive_many_late(self, limit: int, deadline: float | None) -> list[remoting.Message]:
@@ -218,9 +219,16 @@ class PullConsumer:
     async def _batch_late(self, limit: int, deadline: float | None) -> remoting.MessageBatch:
         while (batch := self._next_batch(limit)) is None:
             with self._driver.enter():
-                slot = self._engine.wait_for_batch()
-            await self._driver.wait(slot, deadline)
+                wake = self._engine.wait_for_batch()
+            await self._until(wake, deadline)
         return batch
+
+    async def _until(self, wake: Slot[None], deadline: float | None) -> None:
+        try:
+            await self._driver.wait(wake, deadline)
+        finally:
+            with self._driver.enter():
+                self._engine.leave(wake)
 
     def _next_batch(self, limit: int) -> remoting.MessageBatch | None:
         with self._driver.enter():

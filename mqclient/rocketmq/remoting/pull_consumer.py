@@ -52,7 +52,7 @@ class PullEngine:
         self._open: dict[MessageQueue, ProcessQueue] = {}
         """Queues of which something was put into the mailbox."""
         self._taken: dict[MessageQueue, tuple[ProcessQueue, int]] = {}
-        self._waiting: list[Wake] = []
+        self._waiting: list[Slot[None]] = []
 
     def start(self) -> Slot[None]:
         return run_steps(self.member.start_steps())
@@ -145,6 +145,11 @@ class PullEngine:
 
     def wait_for_batch(self) -> Slot[None]:
         return completed(None) if self._batches else self._wait()
+
+    def leave(self, wake: Slot[None]) -> None:
+        """Whoever waited for this gave up, or was woken."""
+        if wake in self._waiting:
+            self._waiting.remove(wake)
 
     def begin_take(self) -> None:
         """More is asked for: what was taken before is consumed."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import SyncDriver
+from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io.signals import stop_signals
@@ -191,8 +192,8 @@ class PullConsumer:
     def _receive_late(self, deadline: float | None) -> remoting.Message:
         while (message := self._take()) is None:
             with self._driver.enter():
-                slot = self._engine.refill()
-            self._driver.wait(slot, deadline)
+                wake = self._engine.refill()
+            self._until(wake, deadline)
         return message
 
     def _receive_many_late(self, limit: int, deadline: float | None) -> list[remoting.Message]:
@@ -217,9 +218,16 @@ class PullConsumer:
     def _batch_late(self, limit: int, deadline: float | None) -> remoting.MessageBatch:
         while (batch := self._next_batch(limit)) is None:
             with self._driver.enter():
-                slot = self._engine.wait_for_batch()
-            self._driver.wait(slot, deadline)
+                wake = self._engine.wait_for_batch()
+            self._until(wake, deadline)
         return batch
+
+    def _until(self, wake: Slot[None], deadline: float | None) -> None:
+        try:
+            self._driver.wait(wake, deadline)
+        finally:
+            with self._driver.enter():
+                self._engine.leave(wake)
 
     def _next_batch(self, limit: int) -> remoting.MessageBatch | None:
         with self._driver.enter():
