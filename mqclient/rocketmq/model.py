@@ -232,7 +232,8 @@ def check_message(message: Any, max_body: int = MAX_BODY) -> None:
     if not message.body:
         raise ConfigError("an empty body cannot be sent: brokers fail on it")
     if len(message.body) > max_body:
-        raise ConfigError(f"the body has {len(message.body)} bytes: {max_body} are allowed")
+        cure = "where brokers take more, their maxMessageSize, max_body= lets it pass"
+        raise ConfigError(f"the body has {len(message.body)} bytes: {max_body} are allowed ({cure})")
     for name in message.properties:
         if name in RESERVED_PROPERTIES:
             raise ConfigError(f"property {name!r} is the broker's own: choose another name")

@@ -16,7 +16,7 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timers
-from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.remoting.address_server import EVERY, FIRST, AddressServer
 from mqclient.rocketmq.remoting.asked import Asked
@@ -281,7 +281,7 @@ class ClientEngine:
             else:
                 body: bytes = frame.body
                 return body
-        raise LinkError(f"no name server of {self.name_servers} answered: {lost}") from lost
+        raise LinkError(f"no name server of {self.name_servers} answered: {lost}{_hint(lost)}") from lost
 
     def _find_name_servers_steps(self) -> Steps[None]:
         """Wait for the address server's page; one request for all who wait."""
@@ -420,3 +420,13 @@ class ClientEngine:
     def _on_route(self, topic: str) -> None:
         for participant in [*self.producers.values(), *self.consumers.values()]:
             participant.on_route(topic)
+
+
+def _hint(lost: BaseException | None) -> str:
+    """What may be wrong where something answered, but not as a name server does."""
+    if not isinstance(lost, LinkError):
+        return ""
+    if isinstance(lost.__cause__, ProtocolError):
+        return " (what listens there speaks another protocol: name servers listen on port 9876 by default)"
+    closed = "closed by the other side" in str(lost) or isinstance(lost.__cause__, ConnectionResetError)
+    return " (is it a name server, and does it want TLS, tls=rocketmq.TLS()?)" if closed else ""

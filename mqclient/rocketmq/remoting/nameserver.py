@@ -75,9 +75,10 @@ def split_address(text: str) -> tuple[str, int]:
         port = rest.removeprefix(":")
     else:
         host, _, port = text.partition(":")
-    if not host or not (port or str(DEFAULT_PORT)).isdigit():
-        raise ConfigError(f"{text!r} is no address: host:port is, or [ipv6]:port")
-    return host, int(port or DEFAULT_PORT)
+    port = port or str(DEFAULT_PORT)
+    if not host or " " in host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise ConfigError(f"{text!r} is no address: host:port is, or [ipv6]:port; several are separated by ;")
+    return host, int(port)
 
 
 def vip(address: str) -> str:

@@ -239,8 +239,9 @@ class ProducerEngine:
         return route.writable[index]
 
     def other_broker(self, queue: MessageQueue) -> bool:
+        """Whether another broker could take what this queue's did not."""
         route = self.client.routes.get(queue.topic)
-        return route is not None and any(other.broker_name != queue.broker_name for other in route.writable)
+        return route is not None and route.several
 
     def began(self, sending: Sending) -> None:
         self._sendings[sending] = None

@@ -26,7 +26,7 @@ TEMPLATE_QUEUES: Final = 4
 class Route:
     """One topic's brokers and queues; writable ones need a master, all in Java's order."""
 
-    __slots__ = ("brokers", "readable", "topic", "writable")
+    __slots__ = ("brokers", "readable", "several", "topic", "writable")
 
     def __init__(
         self,
@@ -39,6 +39,8 @@ class Route:
         self.brokers = brokers
         self.readable = readable
         self.writable = writable
+        self.several = len({queue.broker_name for queue in writable}) > 1
+        """Whether more than one broker takes messages."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Route):
@@ -122,11 +124,20 @@ class Routes:
         except BrokerError as error:
             if error.code != Response.TOPIC_NOT_EXIST:
                 raise
-            body = yield from self._client.ask_name_server_steps(Request.GET_ROUTEINFO_BY_TOPIC, {"topic": TEMPLATE})
-            route = parse_route(topic, read_body(body), TEMPLATE_QUEUES, self._client.options.rewrite_address)
-            self._keep(route)
+            route = yield from self._template_steps(topic, error)
         if not route.writable:
             raise ConfigError(f"topic {topic!r} has no queue that may be written to")
+        return route
+
+    def _template_steps(self, topic: str, missing: BrokerError) -> Steps[Route]:
+        """The route of a topic that the first message will make; where brokers make none, the topic is missing."""
+        fields = {"topic": TEMPLATE}
+        try:
+            body = yield from self._client.ask_name_server_steps(Request.GET_ROUTEINFO_BY_TOPIC, fields)
+        except BrokerError as error:
+            raise missing if error.code == Response.TOPIC_NOT_EXIST else error from None
+        route = parse_route(topic, read_body(body), TEMPLATE_QUEUES, self._client.options.rewrite_address)
+        self._keep(route)
         return route
 
     def pick(self, route: Route, avoid: str | None, ailing: Collection[str] = ()) -> MessageQueue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.rocketmq.codes import BrokerError, Response
@@ -59,7 +60,7 @@ class Sending:
         try:
             route = client.routes.get(topic)
             if route is None or not route.writable:
-                client.routes.publish(topic).then(self._on_route)
+                self._await_route(topic)
                 return
             left = self.deadline - client.driver.now.mono
             if left <= 0:
@@ -89,11 +90,28 @@ class Sending:
             return left
         return min(left, left / 2 if options.attempt_timeout is None else options.attempt_timeout)
 
-    def _on_route(self, slot: Slot[Route]) -> None:
-        if slot.error is not None:
-            self._end(slot.error)
-        else:
-            self.attempt()
+    def _await_route(self, topic: str) -> None:
+        """The name server has as long as the message has; whichever comes first ends the waiting."""
+        client = self._engine.client
+
+        def late(now: Now) -> None:
+            asked = f"name server {client.name_servers}" if len(client.name_servers) else "the address server"
+            error = DeadlineError(f"no route of {topic} in time: {asked} did not answer")
+            error.outcome_unknown = False
+            self._end(error.about(request="GET_ROUTEINFO_BY_TOPIC"))
+
+        timer = client.timers.at(self.deadline, late)
+
+        def found(slot: Slot[Route]) -> None:
+            timer.cancel()
+            if self.slot.done:
+                return
+            if slot.error is not None:
+                self._end(slot.error)
+            else:
+                self.attempt()
+
+        client.routes.publish(topic).then(found)
 
     def _on_reply(self, slot: Slot[Any], queue: MessageQueue, address: str) -> None:
         error, engine = slot.error, self._engine

@@ -11,6 +11,7 @@ from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.rocketmq.codes import BrokerError, Request
 from mqclient.rocketmq.model import Message
 from mqclient.rocketmq.remoting.client import ClientEngine, Options, check_options
+from tests.support.fake_driver import Script
 from tests.support.leaks import assert_quiet
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
 
@@ -186,3 +187,28 @@ def test_an_address_that_nobody_outside_can_reach_names_the_cure(codec: Any) -> 
     cluster.world.refuse(cluster.broker.broker.host)
     (error,) = cluster.client().produce(Message("orders", b"x"))
     assert "told by name server names:9876: the broker's brokerIP1, or rewrite_address=, can change it" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("script", "hint"),
+    [
+        (Script(lambda wire, data: wire.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")), "speaks another protocol"),
+        (Script(lambda wire, data: wire.lose()), r"does it want TLS"),
+        (Script(lambda wire, data: wire.lose(ConnectionResetError("reset"))), r"is it a name server"),
+    ],
+)
+def test_what_listens_at_a_wrong_port_is_guessed(codec: Any, script: Script, hint: str) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.world.listen(("names", 9876), script)
+    (error,) = cluster.client().produce(Message("orders", b"x"))
+    assert isinstance(error, LinkError)
+    assert hint in str(error)
+    assert "names:9876" in str(error)
+
+
+def test_a_topic_that_nobody_makes_is_named(codec: Any) -> None:
+    cluster = VirtualCluster(codec, autoCreateTopicEnable=False)
+    (error,) = cluster.client().produce(Message("nowhere", b"x"))
+    assert isinstance(error, BrokerError)
+    assert "for the topic: nowhere" in str(error)
+    assert "create_topic" in str(error)

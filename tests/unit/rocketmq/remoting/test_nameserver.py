@@ -61,3 +61,9 @@ def test_other_forms_and_ports() -> None:
     assert parse_address("http://MQ_INST_1_2.cloud:8080") == "MQ_INST_1_2.cloud:8080"
     assert vip("[::1]:10911") == "[::1]:10909"
     assert [private(text) for text in ("172.17.0.2:10911", "8.8.8.8:1", "broker:1")] == [True, False, False]
+
+
+@pytest.mark.parametrize("text", ["host:99999", "host:0", "what is this", "host:٣", ":1", "a:1:2"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no address"):
+        split_address(text)

@@ -88,3 +88,18 @@ def test_no_time_left_is_said_and_nothing_is_sent(codec: Any) -> None:
     with pytest.raises(DeadlineError, match="no time left"):
         client.driver.wait(slot)
     assert cluster.control.count("SEND_MESSAGE_V2") == 1
+
+
+def test_a_silent_name_server_takes_no_more_than_the_messages_time(codec: Any) -> None:
+    cluster, client = make(codec, 1)
+    cluster.control.drop("GET_ROUTEINFO_BY_TOPIC", times=9)
+    engine = client.engine.producers["producers"]
+    before = cluster.world.mono
+    with client.driver.enter():
+        slot, _ = engine.send(engine.prepare(Message("orders", b"x")), client.driver.now.mono + 1.0)
+    with pytest.raises(DeadlineError, match=r"no route of orders in time: name server names:9876") as caught:
+        client.driver.wait(slot)
+    assert cluster.world.mono - before == pytest.approx(1.0)
+    assert caught.value.outcome_unknown is False
+    cluster.world.advance(5)  # the name server's own time ends later, and changes nothing
+    assert engine.account().failed == 1
