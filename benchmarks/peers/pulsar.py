@@ -1,140 +1,125 @@
-"""The official Pulsar client and ours on one embedded broker in its own process: rates and processor time a message.
+"""The official Pulsar client and ours, line by line: rates, processor time and latency, over a server that counts.
 
-`python -m benchmarks.peers.pulsar [--rounds N] [--messages N]`; needs `pip install pulsar-client`.
+`python -m benchmarks.peers.pulsar [--rounds N] [--line NAME …] [--url pulsar://…]`; needs `pip install pulsar-client`.
 
-Equal settings: 100-byte bodies, batches of up to 1,000 messages or 128 KiB, 20,000 pending, receiver queue 1,000. The
-two alternate, each round on a topic of its own, each measured in a process of its own so that `getrusage` counts only
-its client. Every round counts what arrived; a round that loses or doubles a message is an error, not a result.
+By default the server is `benchmarks/floor/pulsar_server.c`, which hides nothing of the client; with `--url` a broker
+that is there. Equal settings: bodies of 100 bytes, entries of up to 1,000 messages or 128 KiB, 20,000 pending, receiver
+queue 1,000. The two alternate; each round is measured in a process of its own, so that `getrusage` counts only its
+client. A round whose messages, acknowledgements, sequence ids or checksums the server counts wrong is an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import statistics
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
+from dataclasses import dataclass
 
-BODY = bytes(100)
-CHUNK = 20_000
-Round = dict[str, float]
+from benchmarks.peers.pulsar_lines import LINES, OFFICIAL, OURS, Round, fill
+from benchmarks.support import compiled
 
-
-def official(url: str, topic: str, count: int) -> list[Round]:
-    """Send with `send_async`, receive and acknowledge one by one."""
-    pulsar = import_module("pulsar")  # has no types, and is there only for this comparison
-    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    consumer = client.subscribe(topic, "billing", receiver_queue_size=1000)
-    batching = {"batching_enabled": True, "batching_max_messages": 1000, "batching_max_allowed_size_in_bytes": 131072}
-    producer = client.create_producer(topic, block_if_queue_full=True, max_pending_messages=20_000, **batching)
-    sent, all_sent = [0], threading.Event()
-
-    def on_sent(result: Any, message_id: Any) -> None:
-        sent[0] += 1
-        if sent[0] == count:
-            all_sent.set()
-
-    def send() -> None:
-        for _ in range(count):
-            producer.send_async(BODY, on_sent)
-        producer.flush()
-        assert all_sent.wait(60), f"{sent[0]} of {count} were acknowledged"
-
-    def receive_one() -> None:
-        for _ in range(count):
-            consumer.acknowledge(consumer.receive(30_000))
-
-    rounds = [measured(send, count), measured(receive_one, count)]
-    client.close()
-    return rounds
+QUEUE = 1000
+NAMES = {"official": "pulsar-client 3.13.0", "ours": "mqclient"}
 
 
-def ours(url: str, topic: str, count: int) -> list[Round]:
-    """Send with `send_many`, receive and acknowledge one by one."""
-    from mqclient import pulsar
+@dataclass
+class Server:
+    """The canned one, over its standard input and output."""
 
-    with pulsar.Client(url) as client:
-        consumer = client.consumer(topic, "billing", receiver_queue=1000)
-        producer = client.producer(topic, batch_max_messages=1000, batch_max_bytes=131072)
+    process: subprocess.Popen[str]
+    url: str
 
-        def send() -> None:
-            for _ in range(count // CHUNK):
-                results = producer.send_many([BODY] * CHUNK)
-                assert all(result.ok for result in results)
+    def ask(self, line: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
 
-        def receive_one() -> None:
-            for _ in range(count):
-                consumer.ack(consumer.receive(30))
-
-        return [measured(send, count), measured(receive_one, count)]
-
-
-LINES = ("send", "receive + ack")
-CLIENTS: dict[str, Callable[[str, str, int], list[Round]]] = {"pulsar-client": official, "mqclient": ours}
-
-
-def measured(work: Callable[[], None], count: int) -> Round:
-    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    work()
-    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"rate": count / seconds, "cpu_us": cpu / count * 1e6}
+    def check(self, line: str, count: int) -> None:
+        """What it counted in the round that has just ended."""
+        found = json.loads(self.ask("report"))
+        if LINES[line].sends:
+            wrong = found["sent"] != count or found["gaps"] or found["bad_crc"]
+        else:
+            asked = found["granted"] - count
+            wrong = found["acked"] != count or found["twice"] or found["redeliver"] or not 0 <= asked <= 3 * QUEUE
+        if wrong:
+            raise AssertionError(f"{line}: {count} messages were due, the server counted {found}")
 
 
 @contextmanager
-def broker() -> Iterator[str]:
-    """An embedded broker as a process of its own; its Pulsar address."""
-    command = [sys.executable, "-m", "mqclient.broker", "--door", "pulsar"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+def canned(batch: int, body: int) -> Iterator[Server]:
+    command = [str(compiled("pulsar_server")), str(body), str(batch)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip().partition("=")[2]
-        process.terminate()
+        port = process.stdout.readline().split()[1]
+        yield Server(process, f"pulsar://127.0.0.1:{port}")
+        process.kill()
 
 
-def one_round(client: str, url: str, topic: str, count: int) -> list[Round]:
-    command = [sys.executable, "-m", __spec__.name, "--client", client, "--url", url, "--topic", topic]
-    done = subprocess.run([*command, "--messages", str(count)], capture_output=True, text=True, check=True, timeout=300)
-    rounds: list[Round] = json.loads(done.stdout.splitlines()[-1])
-    return rounds
+def one_round(client: str, line: str, url: str | None, body: int) -> Round:
+    """In a process of its own, over a server of its own; what it counted is checked."""
+    count = LINES[line].count(client)
+    topic = f"peers-{client}-{line.replace('_', '-')}-{os.urandom(6).hex()}"
+    if url is not None:
+        if not LINES[line].sends:
+            fill(url, topic, count, b"x" * body, LINES[line].batch)
+        return measured_apart(client, line, url, topic, count, body)
+    with canned(LINES[line].batch, body) as server:
+        server.ask(f"total {0 if LINES[line].sends else count}")
+        found = measured_apart(client, line, server.url, topic, count, body)
+        server.check(line, count)
+    return found
 
 
-def compare(rounds: int, count: int) -> None:
-    """Alternate, then print the medians of each line and their ratios."""
-    found: dict[str, list[list[Round]]] = {client: [] for client in CLIENTS}
-    for number in range(rounds):
-        for client in CLIENTS:
-            with broker() as url:  # a fresh one, so that no round pays for the messages of another
-                found[client].append(one_round(client, url, f"peers-{number}", count))
-    print("| | pulsar-client 3.13.0 | mqclient | ratio |\n|---|---|---|---|")
-    for index, line in enumerate(LINES):
-        rate, cpu = (
-            {name: statistics.median(one[index][key] for one in found[name]) for name in CLIENTS}
-            for key in ("rate", "cpu_us")
-        )
-        cells = [f"{rate[name] / 1000:,.0f} k/s, {cpu[name]:.2f} µs CPU" for name in CLIENTS]
-        faster, cheaper = (figure["mqclient"] / figure["pulsar-client"] for figure in (rate, cpu))
-        print(f"| {line} | {cells[0]} | {cells[1]} | {faster:.1f} × the rate, {cheaper:.2f} × the CPU |")
+def measured_apart(client: str, line: str, url: str, topic: str, count: int, body: int) -> Round:
+    command = [sys.executable, "-m", "benchmarks.peers.pulsar_lines", client, line, url, topic, str(count), str(body)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode:
+        raise AssertionError(f"{client} {line}: {done.stderr[-2000:]}")
+    found: Round = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(line: str, rounds: int, url: str | None, body: int) -> None:
+    """Alternate, then print the medians and their ratios."""
+    found: dict[str, list[Round]] = {client: [] for client in NAMES}
+    for _ in range(max(rounds, LINES[line].rounds)):
+        for client in NAMES:
+            found[client].append(one_round(client, line, url, body))
+    figures = {
+        client: {key: statistics.median(one[key] for one in rows) for key in rows[0]} for client, rows in found.items()
+    }
+    print(f"| {line} | {text(figures['official'])} | {text(figures['ours'])} | {ratios(**figures)} |", flush=True)
+
+
+def text(figures: Round) -> str:
+    latency = f", p50 {figures['p50_us']:.0f} µs" if "p50_us" in figures else ""
+    return f"{figures['rate'] / 1000:,.2f} k/s, {figures['cpu_us']:.2f} µs CPU{latency}"
+
+
+def ratios(official: Round, ours: Round) -> str:
+    latency = f", {ours['p50_us'] / official['p50_us']:.2f} × p50" if "p50_us" in ours else ""
+    rate, cpu = ours["rate"] / official["rate"], ours["cpu_us"] / official["cpu_us"]
+    return f"{rate:.1f} × the rate, {cpu:.3f} × the CPU{latency}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--messages", type=int, default=200_000)
-    parser.add_argument("--client", choices=list(CLIENTS), help=argparse.SUPPRESS)
-    parser.add_argument("--url", help=argparse.SUPPRESS)
-    parser.add_argument("--topic", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--line", action="append", choices=list(LINES))
+    parser.add_argument("--url", help="a broker that is there, instead of the canned server")
+    parser.add_argument("--body", type=int, default=100)
     options = parser.parse_args()
-    if options.client:
-        print(json.dumps(CLIENTS[options.client](options.url, options.topic, options.messages)))
-    else:
-        compare(options.rounds, options.messages)
+    print(f"| | {NAMES['official']} | {NAMES['ours']} | ratio |\n|---|---|---|---|", flush=True)
+    for line in options.line or [line for line in LINES if line in OFFICIAL and line in OURS]:
+        compare(line, options.rounds, options.url, options.body)
 
 
 if __name__ == "__main__":
