@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from mqclient import _schema
+from mqclient._impl import select
 from mqclient.broker import EmbeddedBroker
 from mqclient.broker.broker import DOORS
 from mqclient.errors import ConfigError
@@ -74,3 +79,62 @@ def test_as_a_process_it_prints_its_addresses_and_ends_on_sigterm() -> None:
         assert all(reachable(line.partition("=")[2]) for line in lines)
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_fsync_wants_a_folder() -> None:
+    with pytest.raises(ConfigError, match="fsync=True needs data="):
+        EmbeddedBroker(fsync=True)
+
+
+def test_a_folder_is_free_again_after_a_start_that_failed(tmp_path: Path) -> None:
+    with EmbeddedBroker(doors=["pulsar"]) as other:
+        taken = int(other.pulsar_url.rpartition(":")[2])
+        broker = EmbeddedBroker(doors=["pulsar"], data=tmp_path, pulsar_port=taken)
+        with pytest.raises(OSError, match="in use"):
+            broker.start()
+    with broker:
+        assert broker.overview() == []
+    with broker:  # stopped and started again: what it held is still there
+        assert [log for log, _ in broker._logs()] == []
+
+
+@pytest.mark.parametrize("door", ["rocketmq", "pulsar"])
+def test_what_cannot_be_written_is_not_acknowledged(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk is full for a while: clients are cut off instead of being told what is not so."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with EmbeddedBroker(doors=[door], data=tmp_path) as broker:
+        address = next(iter(broker.addresses().values()))
+
+        def send() -> bytes:
+            return asked(broker.addresses()["broker-a"] if door == "rocketmq" else address, door)
+
+        assert send() != b""
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "writev", full)
+            assert send() == b""
+        assert "No space left on device" in caplog.text
+        assert send() != b""
+
+
+def asked(address: str, door: str) -> bytes:
+    """What is answered to a request that changes something."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    impl = select("pure")
+    if door == "rocketmq":
+        request = impl.remoting.encode_send(1, "g", "orders", 0, b"", b"body", born_at=1)
+    else:
+        command = _schema.message("CommandConnect")(client_version="t", protocol_version=21).SerializeToString()
+        request = impl.pulsar.encode_command(2, command)
+        producer = _schema.message("CommandProducer")(topic=f"orders-{uuid4()}", producer_id=1, request_id=1)
+        request += impl.pulsar.encode_command(5, producer.SerializeToString())
+    with socket.create_connection((host, int(port)), 10) as sock:
+        sock.sendall(request)
+        try:
+            return sock.recv(65536)
+        except ConnectionResetError:
+            return b""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from rich.console import Console
 from rich.live import Live
 
-from mqclient import pulsar, rocketmq
-from mqclient.broker import EmbeddedBroker
 from mqclient.broker.overview import GroupRow, TopicRow
 from mqclient.cli import broker as command
 
@@ -39,12 +37,6 @@ class Shown:
 
     def overview(self) -> list[TopicRow]:
         return self._overviews.pop(0) if len(self._overviews) > 1 else self._overviews[0]
-
-
-@pytest.fixture
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(brokers=2) as running:
-        yield running
 
 
 def test_speeds_are_what_grew_since_the_last_look() -> None:
@@ -80,26 +72,22 @@ def test_without_a_terminal_lines_are_told(capsys: pytest.CaptureFixture[str]) -
     assert "topic=pulsar:orders" in capsys.readouterr().out
 
 
-def test_what_a_broker_tells_of_itself(broker: EmbeddedBroker) -> None:
-    with (
-        rocketmq.Client(broker.name_server) as client,
-        client.producer("p") as producer,
-        client.pull_consumer("report", "orders", start="first") as consumer,
-    ):
-        producer.send_many([rocketmq.Message("orders", b"x" * 100) for _ in range(10)])
-        assert len(consumer.receive_many(4, 10)) == 4
-        consumer.commit()
-        (topic,) = [row for row in broker.overview() if row.name == "orders"]
-        (group,) = topic.groups
-        assert (topic.protocol, topic.messages, topic.bytes > 1000) == ("rocketmq", 10, True)
-        assert (group.name, group.members, group.done, group.behind) == ("report", 1, 4, 6)
-    with (
-        pulsar.Client(broker.pulsar_url) as events,
-        events.consumer("events", "s", receiver_queue=50) as subscriber,
-        events.producer("events") as sender,
-    ):
-        sender.send(b"x")
-        subscriber.receive(10)
-        (topic,) = [row for row in broker.overview() if row.protocol == "pulsar"]
-        assert topic[:3] == ("pulsar", "events", 1)
-        assert topic.groups == [GroupRow("s", 1, 1, 1, 49)]
+def test_quiet_shows_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def serve(options: Any, watch: Any) -> int:
+        asked.append(watch)
+        return 0
+
+    monkeypatch.setattr("mqclient.broker.__main__.serve", serve)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args([])) == command.run(parser.parse_args(["--quiet"])) == 0
+    assert asked == [command.watch, None]
+
+
+def test_on_a_terminal_rich_draws(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    shown: Any = Shown(ROWS)
+    command.watch(shown, Looks(1))
+    assert "topic=" not in capsys.readouterr().out

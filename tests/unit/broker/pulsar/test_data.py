@@ -124,9 +124,11 @@ def test_what_administrators_decided(start: Callable[[], Run]) -> None:
     run.rest("POST", "namespaces/t/n/deduplication", True)
     run.rest("PUT", "persistent/t/n/parted/partitions", 3)
     run.rest("PUT", "persistent/public/default/gone")
-    run.client.producer("gone").send(b"x")
+    with run.client.producer("gone") as producer:  # an open one would come again, and make it anew
+        producer.send(b"x")
     run.rest("DELETE", "persistent/public/default/gone?force=true")
-    run.client.producer("closed").send(b"last")
+    with run.client.producer("closed") as producer:
+        producer.send(b"last")
     run.rest("POST", "persistent/public/default/closed/terminate")
     schema = {"type": "JSON", "schema": '{"type":"record","name":"A","fields":[]}', "properties": {"a": "b"}}
     run.rest("POST", "schemas/public/default/closed/schema", schema)
