@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from mqclient.broker.broker import House
 from mqclient.broker.log_retention import Trim
@@ -19,6 +18,7 @@ from mqclient.broker.pulsar.rest import Rest
 from mqclient.broker.pulsar.session import Session
 from mqclient.broker.pulsar.topics import Topic, Topics
 from mqclient.broker.store import Log
+from mqclient.broker.tls import server_context
 
 
 class PulsarDoor:
@@ -80,8 +80,8 @@ class PulsarDoor:
         setting: str,
         tls: ssl.SSLContext | None = None,
     ) -> int:
-        port = int(self.house.settings.get(setting, 0))
-        server = await asyncio.get_running_loop().create_server(make, host, port, ssl=tls)
+        name = setting.removesuffix("_port") or "pulsar_rest_tls"
+        server = await self.house.listen(name, make, host, tls)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
@@ -118,21 +118,6 @@ class PulsarDoor:
     def unload(self, name: str) -> None:
         """As when the topic moves: everybody is told to come again."""
         life.unload(self.topics.make(name))
-
-
-def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """How TLS is spoken, in the broker's own settings; None: not at all."""
-    certificate, key = settings.get("tlsCertificateFilePath"), settings.get("tlsKeyFilePath")
-    if not certificate:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    trusted = settings.get("tlsTrustCertsFilePath")
-    if trusted:
-        context.load_verify_locations(trusted)
-        required = settings.get("tlsRequireTrustedClientCertOnConnect", False)
-        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
-    return context
 
 
 def make(house: House) -> PulsarDoor:

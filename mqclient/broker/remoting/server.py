@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mqclient.broker.remoting.doorstep import greeter
 from mqclient.errors import MQError
 from mqclient.rocketmq.codes import Request, Response
 
@@ -231,7 +232,7 @@ class Server:
 
     async def start(self, host: str) -> None:
         self.loop = asyncio.get_running_loop()
-        self._server = await self.loop.create_server(lambda: Peer(self), host, self.port)
+        self._server = await self.loop.create_server(greeter(self.house.settings, lambda: Peer(self)), host, self.port)
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
 
     async def stop(self) -> None:
