@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.ci, pytest.mark.timeout(900), pytest.mark.xdist_group(
 
 @pytest.fixture(name="broker", scope="module")
 def broker_fixture() -> Iterator[EmbeddedBroker]:
-    options = {"transactionTimeOut": 1000, "transactionCheckInterval": 1000}
+    options: dict[str, Any] = {"transactionTimeOut": 1000, "transactionCheckInterval": 1000}
     with EmbeddedBroker(doors=["rocketmq"], impl="pure", mqcloud_patch=True, **options) as broker:
         yield broker
 

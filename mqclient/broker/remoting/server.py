@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,6 +23,8 @@ VERSION: Final = 513
 """The ordinal of 5.5.0: what clients learn from heartbeat answers."""
 RESPONSE: Final = 1
 ONEWAY: Final = 2
+WRITE_BUFFER: Final = 4 << 20
+"""Bytes that may wait for a client that does not read; while there are more, what it asks waits unread."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -93,6 +96,9 @@ class Peer(asyncio.Protocol):
         self._reader = server.house.impl.remoting.FrameReader()
         self._transport: asyncio.Transport | None = None
         self._out: list[Buffer] = []
+        self._out_size = 0
+        self._frames: deque[Any] = deque()
+        self._slow = False
         self._opaque = count()
         self._asked: dict[int, tuple[Callable[[Any], None], Alarm]] = {}
         self.address = ""
@@ -110,6 +116,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._transport = transport
         host, port = transport.get_extra_info("peername")[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -117,6 +124,7 @@ class Peer(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self._frames.clear()
         self._server.peers.discard(self)
         asked, self._asked = self._asked, {}
         for heard, alarm in asked.values():
@@ -125,16 +133,36 @@ class Peer(asyncio.Protocol):
         self._server.on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        for frame in self._reader.feed(data):
+        self._frames.extend(self._reader.feed(data))
+        self._work()
+        if self._reader.error is not None:
+            LOG.warning("%s: closed after bad bytes: %s", self.address, self._reader.error)
+            self.close()
+
+    def pause_writing(self) -> None:
+        self._slow = True
+
+    def resume_writing(self) -> None:
+        self._slow = False
+        self._work()
+
+    def _work(self) -> None:
+        """Serve what was asked, as far as the answers have room: who does not read is not heard either."""
+        while self._frames and not self._slow and self._out_size < WRITE_BUFFER:
+            frame = self._frames.popleft()
             if frame.is_response:
                 self._heard(frame)
             else:
                 self._server.serve(Ask(frame, self))
+            if self._out_size >= WRITE_BUFFER and not self._server.house.unsaved:
+                self._flush()
         if not self._server.house.unsaved:  # else the turn's end writes once what all of them brought, and flushes then
             self._flush()
-        if self._reader.error is not None:
-            LOG.warning("%s: closed after bad bytes: %s", self.address, self._reader.error)
-            self.close()
+        if self._transport is not None and not self._transport.is_closing():
+            if self._frames:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
     def answer(self, frame: Any, reply: Reply) -> None:
         self._write(
@@ -197,14 +225,18 @@ class Peer(asyncio.Protocol):
         if not self._out:
             self._server.loop.call_soon(self._flush)
         self._out.append(data)
+        self._out_size += memoryview(data).nbytes
 
     def _flush(self) -> None:
         out, self._out = self._out, []
+        full, self._out_size = self._out_size >= WRITE_BUFFER, 0
         if out and self._transport is not None:
             if self._server.house.save():
                 self._transport.writelines(out)
             else:
                 self.cut()
+        if full and not self._slow and self._frames:
+            self._server.loop.call_soon(self._work)
 
 
 class Server:
@@ -216,6 +248,8 @@ class Server:
         table: Mapping[int, Handler],
         on_lost: Callable[[Peer], None],
         guard: Callable[[Ask], None] | None = None,
+        *,
+        name: str = "name_server",
     ) -> None:
         self.house = house
         self._guard = guard
@@ -223,6 +257,7 @@ class Server:
         self.on_lost = on_lost
         self._table = table
         self._server: asyncio.Server | None = None
+        self.name = name
         self.host = ""
         self.port = 0
 
@@ -232,7 +267,7 @@ class Server:
 
     async def start(self, host: str) -> None:
         self.loop = asyncio.get_running_loop()
-        self._server = await self.loop.create_server(greeter(self.house.settings, lambda: Peer(self)), host, self.port)
+        self._server = await self.house.listen(self.name, greeter(self.house.settings, lambda: Peer(self)), host)
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
 
     async def stop(self) -> None:
