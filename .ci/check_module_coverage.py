@@ -49,6 +49,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
         "tests/unit/test_pulsar_strange.py",
     ),
     "mqclient/cli/demo": ("tests/unit/cli/test_demo.py",),
+    "mqclient/pulsar/schema/": ("tests/unit/pulsar/schema",),
     "mqclient/pulsar/aio": ("tests/api/async_/test_pulsar",),
     "mqclient/rocketmq/aio.py": ("tests/api/async_/test_rocketmq",),
     "mqclient/rocketmq/remoting/aio": ("tests/api/async_/test_rocketmq",),
