@@ -174,7 +174,7 @@ def _welcome(producer: Producer, *, again: bool = False) -> None:
         producer_name=producer.name,
         last_sequence_id=last,
         schema_version=producer.schema_version,
-        topic_epoch=topic.access.epoch if topic is not None else None,
+        topic_epoch=topic.access.epoch if topic is not None and not again else None,
         producer_ready=topic is not None,
     )
 

@@ -15,6 +15,7 @@ from mqclient.broker.pulsar.selectors import Ring, Selector, chosen_by_ring
 from mqclient.pulsar.codes import SubType
 
 if TYPE_CHECKING:
+    from mqclient.broker.control import Alarm
     from mqclient.broker.pulsar.topics import Topic
     from mqclient.broker.pulsar.txn_buffer import Txn
 
@@ -51,6 +52,8 @@ class Subscription:
         self.blocked = False
         self._chunks: dict[str, Consumer] = {}
         self.pending_acks = PendingAcks()
+        self._switching: Alarm | None = None
+        """Failover: nothing is delivered until then."""
 
     @property
     def shared(self) -> bool:
@@ -98,6 +101,9 @@ class Subscription:
             self._delays.clear()
             self._hashes.clear()
             self.selector = None
+            if self._switching is not None:
+                self._switching.cancel()
+                self._switching = None
             self._read = self.cursor.mark + 1
             if not self.durable and not resets:
                 self.topic.subscriptions.pop(self.name, None)
@@ -115,13 +121,31 @@ class Subscription:
         else:
             chosen = chosen_by_ring(best[0].session.impl.digest, self.topic.text, best)
         changed = chosen is not self.active
-        if changed:
-            self.active = chosen
-            self._read = self.cursor.mark + 1
+        self.active = chosen
+        if self.kind != SubType.Failover:
+            self._read = self.cursor.mark + 1 if changed else self._read
             self.poke()
-        if self.kind == SubType.Failover:
-            for consumer in self.consumers if changed else [joined] if joined else []:
-                consumer.session.active_consumer_change(consumer.consumer_id, consumer is chosen)
+        elif changed:
+            self._switch()
+        elif joined is not None:
+            joined.session.active_consumer_change(joined.consumer_id, joined is chosen)
+
+    def _switch(self) -> None:
+        """Another is active: after a delay, so that what was read for the former one is not read twice."""
+        session = self.consumers[0].session
+        delay = session.topics.policies.setting("activeConsumerFailoverDelayTimeMillis", 0)
+        if not delay:
+            self._begin()
+        elif self._switching is None:
+            self._switching = session.house.clock.after(delay / 1000, self._begin)
+
+    def _begin(self) -> None:
+        """Everybody is told, and the active one goes on from the mark."""
+        self._switching = None
+        self._read = self.cursor.mark + 1
+        for consumer in self.consumers:
+            consumer.session.active_consumer_change(consumer.consumer_id, consumer is self.active)
+        self.poke()
 
     # ---- acknowledging and asking back
 
@@ -211,7 +235,7 @@ class Subscription:
             self._dispatch_by_key()
         elif self.shared:
             self._dispatch_in_turn()
-        elif self.active is not None:
+        elif self.active is not None and self._switching is None:
             for entry in self._unread(self.active):
                 self._send(self.active, entry)
         if self.topic.terminated and not self.backlog:

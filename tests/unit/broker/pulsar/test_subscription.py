@@ -304,3 +304,29 @@ def test_the_end_of_a_terminated_topic(world: PulsarWorld, raw: RawClient) -> No
     world.door.topics.make("t").terminated = True
     ack(raw, 0)
     assert [name for name, *_ in raw.events] == ["REACHED_END_OF_TOPIC"]
+
+
+def test_another_is_active_after_a_delay(codec: Any) -> None:
+    """As recorded in failover_active_change: who joins is told at once, everybody when it is done."""
+    world = PulsarWorld(codec, activeConsumerFailoverDelayTimeMillis=1000)
+    one, two = RawClient(world), RawClient(world)
+    one.produce([b"0"], topic="fo4")
+    one.subscribe(subType=FAILOVER, consumer_name="a", topic="fo4")
+    assert one.flow(10) == []
+    two.subscribe(subType=FAILOVER, consumer_name="b", topic="fo4")
+    assert [told.is_active for name, told in two.events if name == "ACTIVE_CONSUMER_CHANGE"] == [False]
+    two.events.clear()
+    world.world.advance(1.1)
+    assert [event[0] for event in one.events] == ["ACTIVE_CONSUMER_CHANGE", one.codec.MESSAGE]
+    assert [told.is_active for _, told in two.events] == [False]
+    two.flow(10)
+    one.lose()
+    assert two.events == []
+    world.world.advance(1.1)
+    assert ids(two.entries()) == [0]
+    two.lose()
+    three = RawClient(world)
+    three.subscribe(subType=FAILOVER, topic="fo4")
+    three.lose()
+    world.world.advance(2)
+    assert three.entries() == []
