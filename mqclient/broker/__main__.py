@@ -17,10 +17,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--brokers", type=int, default=1, help="RocketMQ brokers behind the one name server")
     parser.add_argument("--door", action="append", choices=sorted(DOORS), help="only this protocol; may be repeated")
+    parser.add_argument(
+        "--port",
+        action="append",
+        type=port,
+        default=[],
+        metavar="NAME=NUMBER",
+        help="where an address is, by its printed name: name_server=9876, broker-a=10911, pulsar=6650, pulsar_rest=8080"
+        "; else where it was in the run before on the same folder, else a free one",
+    )
     parser.add_argument("--impl", choices=("native", "pure"), help="default: what MQCLIENT_IMPL asks for")
     parser.add_argument("--data", metavar="DIR", help="keep logs, offsets, topics and cursors there; else in memory")
     parser.add_argument("--fsync", action="store_true", help="sync what was kept before it is acknowledged")
     parser.add_argument("--retention", metavar="MB", type=int, help="keep at most so much of messages: the oldest go")
+
+
+def port(text: str) -> tuple[str, int]:
+    """A setting out of NAME=NUMBER."""
+    name, _, number = text.partition("=")
+    if not name or not number.isdecimal() or int(number) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, such as name_server=9876")
+    return f"{name.removesuffix('_url').replace('-', '_')}_port", int(number)
 
 
 def make(options: argparse.Namespace) -> EmbeddedBroker:
@@ -33,6 +50,7 @@ def make(options: argparse.Namespace) -> EmbeddedBroker:
         data=options.data,
         fsync=options.fsync,
         retention_bytes=None if options.retention is None else options.retention << 20,
+        **dict(options.port),
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+from asyncio import Server
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from mqclient import _impl
 from mqclient.broker.control import Clock, Control
-from mqclient.broker.data import Data
+from mqclient.broker.data import Data, Watched
 from mqclient.broker.log_retention import LIMIT, Retention, Trim
 from mqclient.broker.overview import TopicRow
 from mqclient.broker.store import Log
@@ -44,6 +45,22 @@ class House:
     settings: dict[str, Any] = field(default_factory=dict)
     data: Data | None = None
     """Where it is all kept; None: in memory only."""
+    ports: Watched[str, int] = field(default_factory=Watched)
+    """Where each address was last: there it is again, if that is free."""
+
+    async def listen(self, name: str, make: Callable[[], asyncio.BaseProtocol], host: str, tls: Any = None) -> Server:
+        """Open the port of this address: the one that the settings ask for, else its last one, else a free one."""
+        loop = asyncio.get_running_loop()
+        asked = int(self.settings.get(f"{name.replace('-', '_')}_port", 0))
+        known = 0 if asked else self.ports.get(name, 0)
+        try:
+            server = await loop.create_server(make, host, asked or known, ssl=tls)
+        except OSError:
+            if not known:
+                raise
+            server = await loop.create_server(make, host, 0, ssl=tls)
+        self.ports[name] = server.sockets[0].getsockname()[1]
+        return server
 
     @property
     def unsaved(self) -> bool:
@@ -97,7 +114,9 @@ class EmbeddedBroker:
 
     `data`: a folder that keeps logs, offsets, topics and cursors: what was acknowledged is there at the next start,
     however this process ended. With `fsync` it also outlives the machine. Without a folder all is in memory.
-    `retention_bytes` and `retention_seconds`: how much is kept of messages, and how long; the oldest go first.
+    An address is where it was in the run before, or where `name_server_port`, `broker_a_port` …, `pulsar_port` and
+    `pulsar_rest_port` ask for it, else free. `retention_bytes` and `retention_seconds`: how much is kept of messages,
+    and how long; the oldest go first.
     """
 
     def __init__(
@@ -128,6 +147,8 @@ class EmbeddedBroker:
         self.house = House(namespace, clock, self.control, Random(seed), brokers, settings)
         if data is not None:
             self.house.data = Data(os.fspath(data), namespace.digest.crc32c, fsync=fsync)
+            self.house.data.shelf("addresses")
+            self.house.data.keep("addresses", "ports", self.house.ports)
         self._host = host
         self._doors: list[Door] = [import_module(DOORS[name]).make(self.house) for name in names]
         limit = LIMIT if retention_bytes is None else retention_bytes

@@ -107,7 +107,7 @@ class Table:
 class Shelf:
     """What one owner keeps: its tables, and what to do with logs that were read."""
 
-    adopt: Callable[[Any, Log], None]
+    adopt: Callable[[Any, Log], None] | None
     tables: dict[str, Table] = field(default_factory=dict)
 
 
@@ -146,7 +146,7 @@ class Data:
 
     # ---- who keeps what
 
-    def shelf(self, owner: str, adopt: Callable[[Any, Log], None]) -> None:
+    def shelf(self, owner: str, adopt: Callable[[Any, Log], None] | None = None) -> None:
         """A place for this owner; `adopt(key, log)` gets each of its logs at the start, before its tables come."""
         self._shelves[owner] = Shelf(adopt)
 
@@ -360,7 +360,9 @@ class Data:
             text = f"the data folder {str(self.folder)!r} also holds {', '.join(sorted(strange))}: "
             raise ConfigError(text + "start it with the doors and the number of brokers that it was made with")
         for kept in self._logs.values():
-            self._shelves[kept.owner].adopt(kept.key, kept.log)
+            adopt = self._shelves[kept.owner].adopt
+            assert adopt is not None, f"{kept.owner} has no logs"
+            adopt(kept.key, kept.log)
         for owner, shelf in self._shelves.items():
             for name, table in shelf.tables.items():
                 for key, value in tables.get((owner, name), {}).items():

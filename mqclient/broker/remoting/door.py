@@ -67,7 +67,7 @@ class Service:
         self.relays = relay.Relays(broker, self.members)
         self.transactions = transactions.Transactions(broker, self.members)
         self.sends = send.Sends(broker, self.retries, self.transactions)
-        self.server = Server(house, self._table(), self._lost, access.guard(house.settings))
+        self.server = Server(house, self._table(), self._lost, access.guard(house.settings), name=broker.name)
 
     def _table(self) -> Mapping[int, Handler]:
         return {

@@ -138,3 +138,27 @@ def asked(address: str, door: str) -> bytes:
             return sock.recv(65536)
         except ConnectionResetError:
             return b""
+
+
+def test_addresses_are_where_they_were(tmp_path: Path) -> None:
+    with EmbeddedBroker(brokers=2, data=tmp_path) as broker:
+        before = broker.addresses()
+    with EmbeddedBroker(brokers=2, data=tmp_path) as broker:
+        assert broker.addresses() == before
+    taken = socket.create_server(("127.0.0.1", int(before["name_server"].rpartition(":")[2])))
+    with taken, EmbeddedBroker(brokers=2, data=tmp_path) as broker:
+        assert broker.addresses().pop("name_server") != before["name_server"]
+        moved = broker.addresses()
+    with EmbeddedBroker(brokers=2, data=tmp_path) as broker:
+        assert broker.addresses() == moved
+    assert {**moved, "name_server": before["name_server"]} == before
+
+
+def test_ports_that_are_asked_for() -> None:
+    with EmbeddedBroker(doors=["rocketmq"]) as broker:
+        ports = {name: int(address.rpartition(":")[2]) for name, address in broker.addresses().items()}
+    settings: dict[str, Any] = {"name_server_port": ports["name_server"], "broker_a_port": ports["broker-a"]}
+    with EmbeddedBroker(doors=["rocketmq"], **settings) as broker:
+        assert {name: int(address.rpartition(":")[2]) for name, address in broker.addresses().items()} == ports
+        with pytest.raises(OSError, match="in use"):
+            EmbeddedBroker(doors=["rocketmq"], **settings).start()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mqclient.broker.__main__ import main
+from mqclient.broker.__main__ import main, port
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +33,23 @@ def test_an_unknown_option_ends_with_two(capsys: pytest.CaptureFixture[str]) -> 
         main(["--doors"])
     assert caught.value.code == 2
     assert "mqclient.broker" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["name_server", "=1", "pulsar=x", "pulsar=70000"])
+def test_ports_that_are_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--port", text])
+    assert "is not NAME=NUMBER, such as name_server=9876" in capsys.readouterr().err
+
+
+def test_ports_by_their_printed_names() -> None:
+    assert [port("broker-a=10911"), port("pulsar_url=6650"), port("pulsar_rest=0")] == [
+        ("broker_a_port", 10911),
+        ("pulsar_port", 6650),
+        ("pulsar_rest_port", 0),
+    ]
+
+
+def test_errors_of_ours_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--fsync"]) == 1
+    assert capsys.readouterr().err.startswith("mqclient.broker: fsync=True needs data=")
