@@ -30,6 +30,7 @@ from mqclient.broker.remoting import (
     topics,
     transactions,
 )
+from mqclient.broker.remoting.address_server import AddressServer
 from mqclient.broker.remoting.data import Keeper
 from mqclient.broker.remoting.server import Handler, Peer, Server
 from mqclient.broker.remoting.state import Broker, Cluster
@@ -42,7 +43,15 @@ if TYPE_CHECKING:
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 NO_OPTIONS = frozenset(
-    {"mqcloud_patch", "accounts", "pulsar_token", "pulsar_basic", "pulsar_tls_roles", "tokenSecretKey"}
+    {
+        "mqcloud_patch",
+        "accounts",
+        "address_server",
+        "pulsar_token",
+        "pulsar_basic",
+        "pulsar_tls_roles",
+        "tokenSecretKey",
+    }
 )
 """Settings that are no options of a broker; secrets are not shown with them."""
 SWITCHES = {"server_side_reset": "useServerSideResetOffset"}
@@ -118,6 +127,7 @@ class RemotingDoor:
             if broker.setting("traceTopicEnable"):
                 broker.make_topic(TRACE_TOPIC, 1)
         self.name_server = Server(house, routes.table(self.cluster), lambda peer: None)
+        self.by_http = AddressServer(lambda: self.name_server.address) if house.settings.get("address_server") else None
         self.services = [Service(house, broker, self.cluster) for broker in self.cluster.brokers]
         if house.data is not None:
             for service in self.services:
@@ -127,7 +137,8 @@ class RemotingDoor:
         if not self.name_server.port:
             return {}
         brokers = {service.broker.name: service.server.address for service in self.services}
-        return {"name_server": self.name_server.address, **brokers}
+        addresses = {"name_server": self.name_server.address, **brokers}
+        return addresses | ({"address_server": self.by_http.address} if self.by_http is not None else {})
 
     def overview(self) -> Iterator[TopicRow]:
         return overview.rows(self.services)
@@ -142,9 +153,13 @@ class RemotingDoor:
         for service in self.services:
             await service.start(host)
         await self.name_server.start(host)
+        if self.by_http is not None:
+            await self.by_http.start(host)
 
     async def stop(self) -> None:
         await self.name_server.stop()
+        if self.by_http is not None:
+            await self.by_http.stop()
         for service in self.services:
             await service.server.stop()
 
