@@ -65,7 +65,10 @@ class Gathering:
         self._codec = client.impl.pulsar
         self._limits = options.batch_max_messages, options.batch_max_bytes
         self._builder = self._codec.BatchBuilder(*self._limits)
+        self._size = 0
+        """Of what the builder holds."""
         self._batching = bool(options.batching)
+        self._counting = window.max_items > 0
         self._idle_asked = False
         self._late = 0
         self._linger: Timer | None = None
@@ -83,10 +86,11 @@ class Gathering:
         return run_steps(self._reserve_steps(message))
 
     def _reserve_steps(self, message: Any) -> Steps[None]:
-        counted = self.window.reserve(0, 1)
-        if not counted.done:
-            self.seal()  # what gathers takes up the window, too
-        yield counted
+        if self._counting:
+            counted = self.window.reserve(0, 1)
+            if not counted.done:
+                self.seal()  # what gathers takes up the window, too
+            yield counted
         yield self.client.budget.reserve(*self._portion(message))
 
     def _portion(self, message: Any) -> tuple[int, int]:
@@ -98,7 +102,7 @@ class Gathering:
     def _take_room(self, message: Any, reserved: bool) -> tuple[int, int]:
         portion = self._portion(message)
         if not reserved and not self.client.budget.take(*portion):
-            self.window.give(0, 1)
+            self._uncount()
             raise Full
         return portion
 
@@ -110,9 +114,9 @@ class Gathering:
         if self._owner.failure is not None:
             if reserved:
                 self.client.budget.give(*self._portion(message))
-                self.window.give(0, 1)
+                self._uncount()
             raise self._owner.failure
-        if not reserved and (self._late or not self.window.take(0, 1)):
+        if not reserved and (self._late or (self._counting and not self.window.take(0, 1))):
             raise Full  # nobody overtakes those who wait already
         return reserved and (self.batch is None or self._overflows(plain(message)))
 
@@ -123,7 +127,7 @@ class Gathering:
             return False
         if -1 < item[5] <= batch.last_sequence_id:
             return True  # sequence ids grow within an entry
-        return bool(self._builder.size + size_of(item) > self.options.batch_max_bytes)
+        return self._size + size_of(item) > self.options.batch_max_bytes
 
     def _more(self, count: int) -> int:
         """How many of so many further messages the window has room for."""
@@ -134,21 +138,38 @@ class Gathering:
 
     def add(self, message: Any, reserved: bool = False) -> Batch:
         """The batch in which the message is the last one."""
+        batch = self.batch
+        # The common case first: it goes to the batch that gathers (whose producer has not failed, or it would have been
+        # sealed), and nobody waits.
+        if batch is not None and type(message) is tuple and not (reserved or self._late or self._counting):
+            body = message[0]
+            size = self._size if body is None else self._size + len(body)
+            if size <= self.options.batch_max_bytes and message[5] < 0:
+                return self._append(batch, message)
         if not self._batching or type(message) is Special:
             return self._add_alone(message, reserved)
-        item: Item = message
+        return self._add_slowly(message, reserved)
+
+    def _add_slowly(self, item: Item, reserved: bool) -> Batch:
         needed = self._check(item, reserved)
         unused = self._make_room(item, needed)
-        batch = self.batch or self._gather(item, needed)
+        batch = self._append(self.batch or self._gather(item, needed), item)
+        self._give_back(item, unused, reserved and not needed)
+        return batch
+
+    def _append(self, batch: Batch, item: Item) -> Batch:
         body, key, properties, event_time, ordering_key, own_id, key_b64 = item
-        sequence_id = own_id if own_id >= 0 else self.next_sequence
-        batch.gaps += sequence_id - self.next_sequence if batch.count else 0
+        sequence_id = self.next_sequence
+        if own_id >= 0:
+            if batch.count:
+                batch.gaps += own_id - sequence_id
+            sequence_id = own_id
         size = self._builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
+        self._size = size
         batch.count += 1
         self.next_sequence = sequence_id + 1
-        if batch.count >= self.options.batch_max_messages or size >= self.options.batch_max_bytes:
+        if batch.count >= self._limits[0] or size >= self._limits[1]:
             self.seal()
-        self._give_back(item, unused, reserved and not needed)
         return batch
 
     def _add_alone(self, message: Any, reserved: bool) -> Batch:
@@ -195,6 +216,7 @@ class Gathering:
         stop = start + 1 + self._more(len(items) - start - 1)
         run = items if stop == len(items) else items[:stop]
         following: int = self._builder.add_many(run, start, self.next_sequence)
+        self._size = self._builder.size
         self._counted(following - start)
         parts.append(Part(batch, batch.count, batch.count + following - start))
         batch.count += following - start
@@ -224,7 +246,7 @@ class Gathering:
             )
         except MQError:
             self.client.budget.give(*portion)
-            self.window.give(0, 1)
+            self._uncount()
             raise
         batch.count = following - start
         self._counted(batch.count)
@@ -234,9 +256,14 @@ class Gathering:
         self.client.budget.give(portion[0] - batch.held[0], 0)
         return batch, following
 
+    def _uncount(self) -> None:
+        """One that was counted is not added after all."""
+        if self._counting:
+            self.window.give(0, 1)
+
     def _counted(self, count: int) -> None:
         """So many were added, the first of which the window counts already."""
-        if count > 1:
+        if self._counting and count > 1:
             self.window.items += count - 1
 
     # ---- batches
@@ -263,7 +290,8 @@ class Gathering:
         deadline = self.client.driver.now.mono + self.options.send_timeout
         batch = Batch(self.client, self._owner.topic.partition, self.next_sequence, deadline)
         batch.first = item
-        batch.window = self.window
+        if self._counting:
+            batch.window = self.window
         return batch
 
     def _on_idle(self) -> None:
@@ -315,6 +343,7 @@ class Gathering:
         batch, self.batch = self.batch, None
         assert batch is not None
         payload, count = self._builder.seal()
+        self._size = 0
         reserved, _ = batch.held
         batch.held = (min(len(payload), reserved), 1)
         self._frame(batch, payload, of_batch(batch, count))
