@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -144,3 +145,52 @@ def test_a_folder_of_more_brokers_is_refused(codec: Any, tmp_path: Path) -> None
         pytest.raises(ConfigError, match="is in use by process"),
     ):
         EmbeddedBroker(doors=["rocketmq"], impl=codec, data=tmp_path, brokers=2).start()
+
+
+def test_half_messages_that_nobody_decided_about_are_asked_about(start: Start) -> None:
+    broker, raw = start()
+    raw.create_topic("accounts", 1)
+    now = broker.house.clock.wall_ms()
+    ends = []
+    for name in ("open", "done"):
+        text = f"TRAN_MSG\x01true\x02PGROUP\x01bank\x02UNIQ_KEY\x01{name}\x02"
+        fields = {"a": "bank", "b": "accounts", "c": "TBW102", "d": 4, "e": 0, "f": 4, "g": now, "h": 0, "i": text}
+        sent = raw.ask(Request.SEND_MESSAGE_V2, name.encode(), **fields)
+        place = raw.codec.parse_offset_id(sent.field("msgId"))[2]
+        ends.append({"commitLogOffset": place, "tranStateTableOffset": sent.field("queueOffset")})
+    assert raw.ask(Request.END_TRANSACTION, producerGroup="bank", commitOrRollback=8, **ends[1]).code == 0
+    broker, raw = start()
+    beat = b'{"clientID":"bank@1","producerDataSet":[{"groupName":"bank"}]}'
+    assert raw.ask(Request.HEART_BEAT, beat).code == 0
+    broker.control.move_clock(31)
+    asked = raw.pushed(Request.CHECK_TRANSACTION_STATE)
+    assert asked.field("msgId") == "open"
+    names = ("commitLogOffset", "tranStateTableOffset")
+    end = {name: asked.field(name) for name in names}
+    assert raw.ask(Request.END_TRANSACTION, producerGroup="bank", commitOrRollback=8, **end).code == 0
+    assert bodies(raw, "accounts") == [b"done", b"open"]
+    broker, raw = start()
+    assert raw.ask(Request.HEART_BEAT, beat).code == 0
+    broker.control.move_clock(3600)
+    assert bodies(raw, "RMQ_SYS_TRANS_HALF_TOPIC") == [b"open", b"done", b"open"], "nobody is asked again"
+
+
+def test_what_was_popped_and_not_acknowledged_is_popped_again(start: Start) -> None:
+    _, raw = start()
+    raw.create_topic("popped", 1)
+    for number in range(3):
+        raw.send("popped", b"%d" % number)
+
+    def pop(raw: Raw, count: int) -> Any:
+        now = int(time.time() * 1000)
+        fields: dict[str, Any] = {"consumerGroup": "g", "topic": "popped", "queueId": 0, "bornTime": now}
+        fields["maxMsgNums"] = count
+        return raw.ask(Request.POP_MESSAGE, **fields, invisibleTime=60_000, pollTime=0, initMode=0)
+
+    answer = pop(raw, 2)
+    handle = f"0 {answer.field('popTime')} 60000 {answer.field('reviveQid')} 0 broker-a 0 0"
+    place: dict[str, Any] = {"consumerGroup": "g", "topic": "popped", "queueId": 0, "offset": 0, "extraInfo": handle}
+    assert raw.ask(Request.ACK_MESSAGE, **place).code == 0
+    _, raw = start()
+    again = raw.codec.decode_messages(pop(raw, 32).body)
+    assert [message.body for message in again] == [b"1", b"2"]
