@@ -60,8 +60,8 @@ class InFlight:
         self._deadlines = [entry for entry in self._deadlines if entry[1] != request_id]
         heapify(self._deadlines)
 
-    def fail_all(self, error: MQError) -> None:
-        """The connection is gone: what was sent may or may not have taken effect."""
+    def fail_all(self, error: MQError, *, sent: bool = True) -> None:
+        """The connection is gone: what was sent may or may not have taken effect; if it never was open, nothing was."""
         slots, self._slots = self._slots, {}
         self._deadlines.clear()
         if self._alarm is not None:
@@ -70,7 +70,7 @@ class InFlight:
         for slot, request in slots.values():
             copy = type(error)(*error.args)
             copy.__cause__ = error.__cause__
-            slot.fail(copy.about(remote=error.remote, request=request, outcome_unknown=True))
+            slot.fail(copy.about(remote=error.remote, request=request, outcome_unknown=sent))
 
     def _arm(self, when: float) -> None:
         if self._alarm is not None:

@@ -134,9 +134,9 @@ class Link:
         """The connection ended, or could not be made. Everything in flight fails with the cause."""
         if self.state in ("closed", "lost", "idle"):
             return
-        what = "could not connect to" if self.state == "connecting" else "lost the connection to"
+        connecting = self.state == "connecting"
         self.state = "lost"
-        self._end(what, cause)
+        self._end("could not connect to" if connecting else "lost the connection to", cause, sent=not connecting)
 
     # ---- told by the owner
 
@@ -153,11 +153,11 @@ class Link:
         self.state = "closed"
         self.inflight.fail_all(ClosedError(f"closed the connection to {self.address}"))
 
-    def _end(self, what: str, cause: BaseException | None) -> None:
+    def _end(self, what: str, cause: BaseException | None, *, sent: bool = True) -> None:
         where = f"{self.address} ({self.address.source})"
         error = LinkError(f"{what} {where}: {cause or 'closed by the other side'}").about(remote=str(self.address))
         error.__cause__ = cause
         self.outbox = []
         self.outbox_bytes = 0
-        self.inflight.fail_all(error)
+        self.inflight.fail_all(error, sent=sent)
         self._owner.on_lost(self, error)

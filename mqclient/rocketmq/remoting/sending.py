@@ -23,8 +23,8 @@ PAUSE: Final = 0.02
 class Sending:
     """A message or a batch on its way. Sequence: attempt, reply; by the error's advice attempt again elsewhere."""
 
-    __slots__ = ("_attempts", "_avoid", "_began", "_engine", "_queue", "_tries", "_weaker", "deadline", "prepared",
-                 "slot", "started", "where")  # fmt: skip
+    __slots__ = ("_attempts", "_avoid", "_began", "_engine", "_queue", "_tries", "_unknown", "_weaker", "deadline",
+                 "prepared", "slot", "started", "where")  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +38,8 @@ class Sending:
         self.started = engine.client.driver.now.mono
         self.where = ""
         """The broker's address of the last try."""
+        self._unknown = False
+        """Whether a try may have taken effect: a later refusal then does not say that the message is not there."""
         self._engine = engine
         self._avoid: str | None = None
         self._tries = 0
@@ -123,6 +125,7 @@ class Sending:
                 self._stored(Stored(self.prepared.ids, frame, queue), frame.code, queue)
                 return
             error = BrokerError(frame.code, frame.remark or "", remote=address, request=self.prepared.code.name)
+        self._unknown = self._unknown or not isinstance(error, MQError) or error.outcome_unknown
         if not isinstance(error, ClosedError):
             engine.faults.failed(queue.broker_name, now)
         self._failed(error, queue)
@@ -156,6 +159,8 @@ class Sending:
     def _end(self, outcome: Stored | BaseException) -> None:
         if isinstance(outcome, BaseException) and self._weaker is not None:
             outcome = self._weaker
+        if isinstance(outcome, MQError) and self._unknown:
+            outcome.about(outcome_unknown=True)
         self._engine.ended(self, outcome)
         if isinstance(outcome, Stored):
             self.slot.complete(outcome)

@@ -103,3 +103,21 @@ def test_a_silent_name_server_takes_no_more_than_the_messages_time(codec: Any) -
     assert caught.value.outcome_unknown is False
     cluster.world.advance(5)  # the name server's own time ends later, and changes nothing
     assert engine.account().failed == 1
+
+
+def test_a_refusal_after_a_silent_try_leaves_the_outcome_unknown(codec: Any) -> None:
+    cluster, client = make(codec, 2, attempt_timeout=0.2)
+    client.produce(Message("orders", b"x"))
+    cluster.control.drop("SEND_MESSAGE_V2")
+    cluster.control.answer("SEND_MESSAGE_V2", 13, "no")  # faults of one kind of request are used up one by one
+    (error,) = client.produce(Message("orders", b"x"))
+    assert (error.code, error.outcome_unknown) == (13, True)
+    assert client.engine.producers["producers"].account().unknown == 1
+
+
+def test_what_never_left_has_failed_for_certain(codec: Any) -> None:
+    cluster, client = make(codec, 1)
+    cluster.world.refuse(cluster.broker.broker.host)
+    (error,) = client.produce(Message("orders", b"x"))
+    assert (error.outcome_unknown, error.retriable) == (False, True)
+    assert client.engine.producers["producers"].account().failed == 1
