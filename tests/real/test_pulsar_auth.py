@@ -1,0 +1,119 @@
+"""Credentials against a real broker that asks for them: tokens, user and password, and a refusal at once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient import pulsar
+from mqclient.errors import MQError
+from mqclient.pulsar.codes import BrokerError, ServerError
+from tests.real.jars import Unavailable
+from tests.real.pulsar import RealPulsar
+
+pytestmark = pytest.mark.real
+SECRET = b"a key of thirty-two bytes or more, for HS256"
+PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
+PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+
+def signed(role: str, key: bytes = SECRET, **claims: Any) -> str:
+    """A JSON web token."""
+
+    def coded(data: bytes) -> bytes:
+        return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+    head = coded(b'{"alg":"HS256"}') + b"." + coded(json.dumps({"sub": role, **claims}).encode())
+    return (head + b"." + coded(hmac.new(key, head, hashlib.sha256).digest())).decode()
+
+
+class Guarded(RealPulsar):
+    """One that lets in only who shows a credential."""
+
+    def _ready(self) -> bool:
+        try:
+            with pulsar.Client(self.url, auth=pulsar.token(signed("admin"))) as client:
+                client.producer("public/default/ready", timeout=5).close()
+        except MQError:
+            return False
+        return True
+
+
+@pytest.fixture(scope="module")
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
+    if "pulsar" not in str(request.config.getoption("--real", "")).split(","):
+        pytest.skip("needs a real broker: run `make real`")
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl makes the password file, and is not there")
+    folder: Path = tmp_path_factory.mktemp("guarded")
+    (folder / "secret.key").write_bytes(SECRET)
+    done = subprocess.run([openssl, "passwd", "-apr1", "secret"], capture_output=True, text=True, check=True)
+    (folder / "users").write_text(f"anna:{done.stdout.strip()}\n")
+    options = f"""
+authenticationEnabled=true
+authenticationProviders={PROVIDERS}Token,{PROVIDERS}Basic
+tokenSecretKey=file://{folder}/secret.key
+basicAuthConf=file://{folder}/users
+superUserRoles=admin,anna
+authenticationRefreshCheckSeconds=1
+brokerClientAuthenticationPlugin={PLUGIN}
+brokerClientAuthenticationParameters=token:{signed("admin")}
+"""
+    try:
+        broker = Guarded(folder / "broker", options=options)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with broker:
+        yield broker
+
+
+def test_who_is_let_in(guarded: RealPulsar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text(signed("admin") + "\n")
+    monkeypatch.setenv("OUR_TOKEN", signed("admin"))
+
+    async def later() -> str:
+        return signed("admin")
+
+    for auth in (
+        pulsar.token(f"file:{tmp_path}/token"),
+        pulsar.token("env:OUR_TOKEN"),
+        pulsar.token(later),
+        pulsar.basic("anna", "secret"),
+    ):
+        with pulsar.Client(guarded.url, auth=auth) as client, client.producer("auth") as producer:
+            assert producer.send(b"x").entry >= 0
+
+
+@pytest.mark.parametrize("auth", [None, pulsar.token(signed("admin", b"another key")), pulsar.basic("anna", "wrong")])
+def test_who_is_refused_knows_at_once(guarded: RealPulsar, auth: Any) -> None:
+    began = time.monotonic()
+    with pulsar.Client(guarded.url, auth=auth) as client, pytest.raises(BrokerError) as caught:
+        client.producer("auth")
+    assert caught.value.code == ServerError.AuthenticationError
+    assert time.monotonic() - began < 10  # the official client tries for 30 s, then says "timeout"
+
+
+def test_an_expired_token_is_renewed_when_the_broker_asks(guarded: RealPulsar) -> None:
+    shown: list[str] = []
+
+    def supplier() -> str:
+        shown.append(signed("admin", exp=int(time.time()) + 3))
+        return shown[-1]
+
+    with pulsar.Client(guarded.url, auth=pulsar.token(supplier)) as client, client.producer("auth") as producer:
+        end = time.monotonic() + 20
+        while len(shown) < 3 and time.monotonic() < end:
+            producer.send(b"x")
+        assert len(shown) >= 3
+        assert producer.diagnose()["resent"] == 0  # over the same connection all the time
