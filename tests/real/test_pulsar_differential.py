@@ -109,6 +109,12 @@ class Script:
         self.peers.append(peer)
         return peer
 
+    def own(self, peer: Peer, *topics: str) -> None:
+        """A real broker serves topics only after somebody looked them up."""
+        for topic in (self.topic, *topics):
+            peer.ask("LOOKUP", "LOOKUP_RESPONSE", topic=topic)
+        peer.heard.clear()
+
     def note(self, what: str) -> None:
         """What every peer has heard since the last note, order kept for messages, not between kinds."""
         for number, peer in enumerate(self.peers):
@@ -162,6 +168,7 @@ class Script:
 
 def life_of_a_subscription(script: Script, kind: int) -> None:
     peer = script.peer()
+    script.own(peer)
     script.produce(peer)
     script.note("produced")
     script.subscribe(peer, kind)
@@ -213,6 +220,8 @@ def life_of_a_subscription(script: Script, kind: int) -> None:
 
 def refusals(script: Script, kind: int) -> None:
     peer, other = script.peer(), script.peer()
+    modes = f"{script.topic}-modes"
+    script.own(peer, modes)
     script.subscribe(peer, kind)
     script.subscribe(peer, (kind + 1) % 4, consumer_id=1)
     script.subscribe(peer, kind, consumer_id=2, subscription="")
@@ -227,8 +236,7 @@ def refusals(script: Script, kind: int) -> None:
     peer.ask("CLOSE_PRODUCER", "SUCCESS", producer_id=77)
     script.note("refused")
     for mode in (1, 0, 1, 3):
-        topic = f"{script.topic}-modes"
-        peer.ask("PRODUCER", "PRODUCER_SUCCESS", topic=topic, producer_id=10 + mode, producer_access_mode=mode)
+        peer.ask("PRODUCER", "PRODUCER_SUCCESS", topic=modes, producer_id=10 + mode, producer_access_mode=mode)
     other.write(CODEC.encode_flow(0, 1))
     other.ask("GET_SCHEMA", "GET_SCHEMA_RESPONSE", topic=script.topic)
     script.note("access")
