@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqclient.broker.remoting.doorstep import greeter
-from mqclient.errors import MQError
+from mqclient.errors import ConfigError, MQError
 from mqclient.rocketmq.codes import Request, Response
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ VERSION: Final = 513
 """The ordinal of 5.5.0: what clients learn from heartbeat answers."""
 RESPONSE: Final = 1
 ONEWAY: Final = 2
+FORMS: Final = {"JSON": 0, "ROCKETMQ": 1}
 WRITE_BUFFER: Final = 4 << 20
 """Bytes that may wait for a client that does not read; while there are more, what it asks waits unread."""
 
@@ -175,6 +176,7 @@ class Peer(asyncio.Protocol):
                 remark=reply.remark,
                 language="JAVA",
                 version=VERSION,
+                serialize=self._server.serialize,
             )
         )
 
@@ -205,8 +207,11 @@ class Peer(asyncio.Protocol):
 
     def _ask(self, code: int, fields: Mapping[str, str], body: bytes, flag: int) -> int:
         opaque = next(self._opaque)
-        encode = self._server.house.impl.remoting.encode_frame
-        self._write(encode(code, opaque, flag=flag, fields=fields, body=body, language="JAVA", version=VERSION))
+        encode, form = self._server.house.impl.remoting.encode_frame, self._server.serialize
+        whole = encode(
+            code, opaque, flag=flag, fields=fields, body=body, language="JAVA", version=VERSION, serialize=form
+        )
+        self._write(whole)
         return opaque
 
     def _heard(self, frame: Any) -> None:
@@ -252,6 +257,8 @@ class Server:
         name: str = "name_server",
     ) -> None:
         self.house = house
+        self.serialize = _form(str(house.settings.get("serializeType", "JSON")))
+        """The form of headers in which this server writes, whatever it is asked in."""
         self._guard = guard
         self.peers: set[Peer] = set()
         self.on_lost = on_lost
@@ -318,6 +325,12 @@ class Server:
         except Exception as error:
             LOG.exception("%s: request %s failed", ask.peer.address, kind_of(ask.frame.code))
             return Reply(Response.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+def _form(name: str) -> int:
+    if name not in FORMS:
+        raise ConfigError(f"serializeType={name!r}: it is one of {', '.join(FORMS)}")
+    return FORMS[name]
 
 
 def read_properties(body: bytes) -> dict[str, str]:

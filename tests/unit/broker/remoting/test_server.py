@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from mqclient.broker import EmbeddedBroker
 from mqclient.broker.remoting.server import kind_of
+from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Request
 from tests.unit.broker.remoting.conftest import Connect
 from tests.unit.broker.remoting.raw import Raw
@@ -103,3 +105,16 @@ def test_members_are_asked_and_heard_or_given_up(connect: Connect, broker: Embed
     lost.pushed(Request.GET_CONSUMER_RUNNING_INFO)
     lost.close()
     assert admin.answer(gone).code == 207
+
+
+def test_a_server_answers_in_the_form_of_headers_that_it_was_given(codec: Any) -> None:
+    with ExitStack() as stack:
+        broker = stack.enter_context(EmbeddedBroker(doors=["rocketmq"], impl=codec, serializeType="ROCKETMQ"))
+        raw = stack.enter_context(Raw(codec.remoting, broker.addresses()["broker-a"]))
+        for asked_in in (0, 1):
+            answer = raw.answer(raw.tell(Request.GET_MAX_OFFSET, serialize=asked_in, **ASK))
+            assert (answer.serialize, answer.code, answer.field("offset")) == (1, 0, "0")
+        raw.heartbeat("me@1", "binary", {"TBW102": 1})
+        assert raw.pushed(Request.NOTIFY_CONSUMER_IDS_CHANGED).serialize == 1
+    with pytest.raises(ConfigError, match="JSON, ROCKETMQ"):
+        EmbeddedBroker(doors=["rocketmq"], impl=codec, serializeType="XML")
