@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mqclient.broker.pulsar.topics import Topic
     from mqclient.broker.pulsar.txn_buffer import Txn
 
+MOST_IN_A_BATCH = 5_242_880 // 6
+"""A message of a batch takes six bytes at least; a number that cannot be would cost memory at each delivery."""
 REMEMBERED = 30.0
 """Seconds in which a SEND for a closed producer is late and not wrong."""
 
@@ -37,6 +39,8 @@ def on_send(session: Session, event: Any) -> None:
     refusal = None
     if entry.corrupt is not None:
         refusal = ServerError.ChecksumError, "Checksum failed on the broker"
+    elif not 0 < entry.num_messages <= MOST_IN_A_BATCH:
+        refusal = ServerError.NotAllowedError, f"a batch of {entry.num_messages} messages fits into no frame"
     elif txn is not None:
         refusal = _refuse(session, producer.topic, txn)
     if refusal is not None:

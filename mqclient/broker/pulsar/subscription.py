@@ -370,8 +370,7 @@ class Subscription:
     def slot_of(self, stored: Any, impl: Any) -> int:
         """The key's slot, as the selector counts."""
         assert self.selector is not None
-        text = stored.partition_key or ""
-        key = stored.ordering_key or (b64decode(text) if stored.key_b64 else text.encode())
+        key = stored.ordering_key or _key(stored.partition_key or "", stored.key_b64)
         return self.selector.slot(
             impl.digest.murmur3_32(key or f"{stored.producer_name}-{stored.sequence_id}".encode())
         )
@@ -397,3 +396,11 @@ class Subscription:
             consumer_epoch=None if self.shared else consumer.epoch,
         )
         consumer.session.write(frame)
+
+
+def _key(text: str, as_base64: bool) -> bytes:
+    """A key's bytes; one that says to be base64 and is not counts as it stands."""
+    try:
+        return b64decode(text, validate=True) if as_base64 else text.encode()
+    except ValueError:
+        return text.encode()

@@ -8,10 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mqclient.broker import EmbeddedBroker
-from mqclient.broker.pulsar.door import server_context
 from tests.support import certificates
 from tests.support.pulsar_world import PulsarWorld, RawClient
 
@@ -67,21 +64,6 @@ def test_by_tls(tmp_path: Path) -> None:
         ):
             peer.sendall(b"\xff" * 8)
             assert peer.recv(1) == b""
-
-
-@pytest.mark.parametrize("required", [False, True])
-def test_certificates_of_clients(tmp_path: Path, required: bool) -> None:
-    made = certificates.make(tmp_path)
-    settings = {"tlsCertificateFilePath": made.certificate, "tlsKeyFilePath": made.key}
-    assert server_context({}) is None
-    plain = server_context(settings)
-    asking = server_context(
-        {**settings, "tlsTrustCertsFilePath": made.authority, "tlsRequireTrustedClientCertOnConnect": required}
-    )
-    assert plain is not None
-    assert asking is not None
-    assert plain.verify_mode == ssl.CERT_NONE
-    assert asking.verify_mode == (ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL)
 
 
 def test_everybody_is_asked(codec: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mqclient import _schema
 from mqclient.pulsar.codes import ServerError
 from tests.support.pulsar_world import PulsarWorld, RawClient
 
@@ -134,3 +135,15 @@ def test_what_is_not_kept(world: PulsarWorld, raw: RawClient) -> None:
     raw.write(frame(raw, 1))
     assert raw.events[0][3:5] == (0, 0)
     assert world.door.topics.make("non-persistent://public/default/t").end == 0
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, 900_000])
+def test_a_batch_that_cannot_be(world: PulsarWorld, raw: RawClient, number: int) -> None:
+    """Its number of messages would be a number of bits, at each delivery."""
+    raw.ask("PRODUCER", topic="t", producer_id=1)
+    raw.events.clear()
+    metadata: Any = _schema.message("MessageMetadata")(producer_name="p", sequence_id=0, publish_time=1)
+    metadata.num_messages_in_batch = number
+    raw.write(raw.codec.encode_send(1, 0, metadata.SerializeToString(), b"x"))
+    assert [(name, told.error) for name, told in raw.events] == [("SEND_ERROR", ServerError.NotAllowedError)]
+    assert world.door.topics.make("t").end == 0

@@ -330,3 +330,12 @@ def test_another_is_active_after_a_delay(codec: Any) -> None:
     three.lose()
     world.world.advance(2)
     assert three.entries() == []
+
+
+def test_a_key_that_is_no_base64(world: PulsarWorld, raw: RawClient) -> None:
+    raw.ask("PRODUCER", topic="t", producer_id=1)
+    for key in ("abc", "!!!!", "YWJj"):
+        metadata = raw.codec.encode_metadata("p", 0, 1, partition_key=key, key_b64=True)
+        raw.write(raw.codec.encode_send(1, 0, metadata, b"x"))
+    raw.subscribe(subType=KEY_SHARED)
+    assert ids(raw.flow(10)) == [0, 1, 2]
