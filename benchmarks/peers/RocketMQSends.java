@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
@@ -70,7 +71,9 @@ public class RocketMQSends {
         Semaphore window = new Semaphore(1024);
         AtomicInteger failed = new AtomicInteger();
         for (int left = count; left > 0; left--) {
-            window.acquire();
+            if (!window.tryAcquire(60, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("no answer in a minute");
+            }
             producer.send(new Message(topic, BODY), new SendCallback() {
                 public void onSuccess(SendResult result) {
                     window.release();
@@ -82,7 +85,9 @@ public class RocketMQSends {
                 }
             });
         }
-        window.acquire(1024);
+        if (!window.tryAcquire(1024, 60, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("no answer in a minute");
+        }
         if (failed.get() > 0) {
             throw new IllegalStateException(failed + " messages failed");
         }

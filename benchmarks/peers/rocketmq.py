@@ -86,8 +86,9 @@ def ours(name_server: str, topic: str, line: str, count: int) -> Round:
         producer.send(message)
 
         def many(size: int) -> None:
-            for _ in range(count // size):
-                results = producer.send_many([rocketmq.Message(topic, BODY) for _ in range(size)], timeout=30)
+            for start in range(0, count, size):
+                messages = [rocketmq.Message(topic, BODY) for _ in range(min(size, count - start))]
+                results = producer.send_many(messages, timeout=30)
                 assert all(result.ok for result in results)
 
         def submit() -> None:

@@ -8,6 +8,8 @@ from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 
 BURST: float = 0.1
 """So many seconds' worth of messages may go at once."""
+SHORTEST: float = 0.001
+"""A shorter wait costs more than it keeps apart."""
 
 
 class Guards:
@@ -40,7 +42,8 @@ class Guards:
 
     def wait(self, now: float) -> float:
         """How long the next message would have to wait."""
-        return max(0.0, self._next - now - BURST) if self._rate else 0.0
+        pause = self._next - now - BURST if self._rate else 0.0
+        return pause if pause > SHORTEST else 0.0
 
     def enter(self, count: int, now: float, deadline: float) -> float:
         """How long these messages wait for the turn that they take now; a QueueFullError if their time ends before."""

@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
+from mqclient.hooks import Sent
 from mqclient.rocketmq.codes import BrokerError
-from mqclient.rocketmq.model import Account, Message, MessageQueue, PartialSendError, QueueFullError, Receipt
+from mqclient.rocketmq.model import (
+    Account,
+    CircuitOpenError,
+    Message,
+    MessageQueue,
+    PartialSendError,
+    QueueFullError,
+    Receipt,
+)
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -259,3 +268,49 @@ def test_results_of_many_as_one_error() -> None:
     assert checked(list(bad), False) == bad
     with pytest.raises(PartialSendError, match="1 of 2"):
         checked(list(bad), True)
+
+
+class Meter:
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+
+    def after_send(self, sent: Sent) -> None:
+        self.messages += len(sent.message_ids)
+
+
+def test_options_that_hold_back_listen_and_trace(cluster: VirtualCluster) -> None:
+    client, meter = cluster.client(), Meter()
+    engine = engine_of(client, rate_limit=10, breaker_failures=1, hooks=(meter,), message_trace=True, attempts=1)
+    before = cluster.world.mono
+    receipts = client.produce(*[Message("orders", b"x")] * 4, group="p")
+    assert all(receipt.ok for receipt in receipts)
+    assert cluster.world.mono - before == pytest.approx(0.2)
+    (late,) = submit(engine, Message("orders", b"x"))
+    assert late is None
+    assert engine.submit_late(engine.prepare(Message("orders", b"x"))).result(5).ok
+    chains = engine.prepare_many([Message("orders", b"x")] * 3, None)
+    assert len(finish(engine, lambda: engine.submit_many(chains, None))) == 1
+    oneway = engine.prepare(Message("orders", b"x"))
+    finish(engine, lambda: engine.submit_oneway(oneway))
+    cluster.world.run()
+    assert meter.messages == 4 + 1 + 3
+    cluster.world.advance(1)
+    cluster.control.answer("SEND_MESSAGE_V2", 2, "busy")
+    (future,) = submit(engine, Message("orders", b"x"))
+    assert isinstance(future.exception(5), MQError)
+    with pytest.raises(CircuitOpenError):
+        submit(engine, Message("orders", b"x"))
+    assert engine.budget.items == 0
+    finish(engine, engine.close)
+    assert stored(cluster, "RMQ_SYS_TRACE_TOPIC") == 1
+
+
+def test_slow_brokers_are_left_alone_if_that_is_wanted(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client, avoid_slow_brokers=True)
+    client.produce(Message("orders", b"x"), group="p")
+    engine.faults.failed("broker-a", client.driver.now.mono)
+    receipts = client.produce(*[Message("orders", b"x") for _ in range(4)], group="p")
+    assert {receipt.queue.broker_name for receipt in receipts} == {"broker-b"}
