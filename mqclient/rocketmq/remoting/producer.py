@@ -75,6 +75,8 @@ class ProducerEngine:
         error = ClosedError("the process was forked: messages submitted before are the parent's")
         batching, sendings = self._batching, self._sendings
         self._begin()
+        if self.trace is not None:
+            self.trace.forget()
         batching.abandon(error)
         for sending in sendings:
             sending.slot.fail(error)

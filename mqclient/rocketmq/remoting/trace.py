@@ -87,6 +87,11 @@ class Trace:
             message = Message(TOPIC, "".join(texts).encode(), keys=[key for key in keys if key])
             self._inner.send(self._inner.prepare(message), None)
 
+    def forget(self) -> None:
+        """In a forked child: the records are the parent's, and so was the timer."""
+        self._records.clear()
+        self._armed = False
+
     def close_steps(self) -> Steps[None]:
         self.flush()
         yield from self._inner.close_steps()

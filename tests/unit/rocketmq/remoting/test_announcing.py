@@ -37,6 +37,14 @@ def test_once_a_connection_and_one_broker_is_enough(codec: Any) -> None:
     with client.driver.enter():
         client.engine.links[addresses[0]].abort(LinkError("lost"))
     assert not announcer.known(addresses[0])
+    tell()
+    with client.driver.enter():
+        client.engine.on_fork()
+    client.produce(Message("orders", b"over new connections"))
+    assert not any(map(announcer.known, addresses))
+    tell()
+    with client.driver.enter():
+        client.engine.links[addresses[0]].abort(LinkError("lost"))
     cluster.control.answer("HEART_BEAT", 1, "no", times=2)
     with client.driver.enter():
         client.engine.links[addresses[1]].abort(LinkError("lost"))

@@ -94,3 +94,17 @@ def test_what_does_not_fit_is_counted_and_large_ones_are_cut(
     monkeypatch.setattr(module, "WAITING", 0)
     client.produce(Message("orders", b"x"))
     assert engine.trace.dropped == 11
+
+
+def test_a_child_leaves_the_parents_records_and_goes_on_with_its_own(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine_of(client)
+    client.produce(Message("orders", b"the parent's"))
+    with client.driver.enter():
+        client.engine.on_fork()
+    cluster.world.advance(6)
+    assert traced(cluster) == []
+    (receipt,) = client.produce(Message("orders", b"the child's"))
+    cluster.world.advance(6)
+    ((records, _),) = traced(cluster)
+    assert [record[5] for record in records] == [receipt.message_id]
