@@ -35,6 +35,8 @@ EARLIEST = 2**64 - 1
 LATEST = 2**63 - 1
 NO_SCHEMA = 0
 STICKY = 1
+RESERVED = ("pulsar.repl", "pulsar.dedup")
+"""What the names of a real broker's own subscriptions begin with."""
 
 
 class Place:
@@ -158,7 +160,10 @@ def _make(session: Session, topic: Topic, request: Any) -> Subscription:
     if request.durable and not session.topics.policies.auto_subscription(topic.name):
         text = f"Subscription {request.subscription} does not exist on {topic.text}, and none is made by subscribing"
         raise Refused(ServerError.SubscriptionNotFound, text)
+    back = request.start_message_rollback_duration_sec
     mark = _first_mark(topic, request)
+    if back > 0:
+        mark = topic.log.at_or_after(session.house.clock.wall_ms() - min(back, 2**40) * 1000) - 1
     return topic.subscribe(request.subscription, request.subType, durable=request.durable, mark=mark)
 
 
@@ -168,6 +173,8 @@ def _check(session: Session, request: Any) -> Topic:
         raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on persistent topics")
     if not request.subscription:
         raise Refused(ServerError.ProducerBusy, "Empty subscription name")
+    if request.subscription.startswith(RESERVED):
+        raise Refused(ServerError.ProducerBusy, "Subscription with reserved subscription name attempted")
     if request.read_compacted and request.subType in (SubType.Shared, SubType.Key_Shared):
         raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on failover or exclusive subscriptions")
     return session.topics.admit(request.topic, create=request.force_topic_creation)

@@ -107,6 +107,8 @@ def test_types_do_not_mix_but_change_when_all_are_gone(world: PulsarWorld, raw: 
     ("fields", "code"),
     [
         ({"subscription": ""}, ServerError.ProducerBusy),
+        ({"subscription": "pulsar.dedup"}, ServerError.ProducerBusy),
+        ({"subscription": "pulsar.repl.there"}, ServerError.ProducerBusy),
         ({"topic": "a/b"}, ServerError.InvalidTopicName),
         ({"topic": "a/b/c"}, ServerError.TopicNotFound),
         ({"topic": "non-persistent://public/default/t", "read_compacted": True}, ServerError.NotAllowedError),
@@ -182,3 +184,13 @@ def test_stats(raw: RawClient) -> None:
     assert (shown.consumerName, shown.unackedMessages, shown.msgBacklog, shown.type) == ("me", 2, 2, "Shared")
     assert shown.availablePermits == 0
     assert raw.ask("CONSUMER_STATS", consumer_id=9)[1].error_code == ServerError.ConsumerNotFound
+
+
+def test_a_reader_that_begins_some_time_ago(world: PulsarWorld, raw: RawClient) -> None:
+    for body in (b"0", b"1", b"2"):
+        raw.produce([body])
+        world.world.advance(10)
+    start = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+    asked = {"durable": False, "start_message_id": start, "start_message_rollback_duration_sec": 25}
+    raw.subscribe(subscription="r", **asked)
+    assert [entry.entry for entry in raw.flow(10)] == [1, 2]
