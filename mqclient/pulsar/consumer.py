@@ -7,18 +7,16 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mqclient.core.compress import decompress
 from mqclient.core.mailbox import Mailbox
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
-from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError, ProtocolError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.pulsar import requests
 from mqclient.pulsar.acks import Acks
 from mqclient.pulsar.adaptive import Adaptive
 from mqclient.pulsar.attachment import Attachment
-from mqclient.pulsar.chunks import Chunks, Whole
+from mqclient.pulsar.chunks import Chunks
 from mqclient.pulsar.client import ClientEngine
-from mqclient.pulsar.codes import CompressionType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.consumer_options import ConsumerOptions
 from mqclient.pulsar.dead_letter import DeadLetters
@@ -28,26 +26,13 @@ from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.redelivery import Redelivery
 from mqclient.pulsar.start import Start
 from mqclient.pulsar.unacked import Unacked
+from mqclient.pulsar.unpacking import unpacked
 from mqclient.pulsar.values import Values
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
 
-_FORMATS: Mapping[int, str] = {
-    CompressionType.LZ4: "lz4-block",
-    CompressionType.ZLIB: "zlib",
-    CompressionType.ZSTD: "zstd",
-    CompressionType.SNAPPY: "snappy",
-}
-
 log = logging.getLogger("mqclient.pulsar")
-
-
-def _decompress(kind: int, data: memoryview, limit: int) -> bytes:
-    """A library that is missing is no fault of the entry: that error goes to who receives, and nothing is lost."""
-    if kind not in _FORMATS:
-        raise ProtocolError(f"compression {kind} is not known")
-    return decompress(_FORMATS[kind], data, limit)
 
 
 class Home(Protocol):
@@ -384,7 +369,7 @@ class ConsumerEngine:
 
     def open_sealed(self, sealed: Any, source: Any) -> list[Any]:
         """A compressed entry, opened on the side that takes; outside of any entry."""
-        entry, batch = self._decoded(sealed)
+        entry, batch = unpacked(self._codec, sealed)
         if self.options.by_batch:
             return self._whole(entry, source, batch)
         messages = self._wanted(entry, list(batch))
@@ -427,10 +412,13 @@ class ConsumerEngine:
             self.acks.due(self.acks.set.add_id(ledger, entry))
 
     def ask_parts_back(self, keys: Iterable[tuple[int, int]]) -> None:
-        """One by one where the type can: in order it would bring back everything, again and again."""
+        """One by one where the type can: in order it would bring back everything, again and again.
+
+        Never at once, even if the user's own refusals are: they would come, be of no use, and come again.
+        """
         if not self.options.in_order:
             for ledger, entry in keys:
-                self.redelivery.nack(ledger, entry, self.options.nack_delay_after(0))
+                self.redelivery.nack(ledger, entry, max(self.options.nack_delay_after(0), 1.0))
 
     # ---- inside
 
@@ -446,14 +434,6 @@ class ConsumerEngine:
         else:
             self.mailbox.put_sealed(whole, entry.charged, source)
 
-    def _decoded(self, sealed: Any) -> tuple[Any, Any]:
-        """The entry that was sealed, and its messages; it may have come in parts."""
-        if not isinstance(sealed, Whole):
-            return sealed, self._codec.decode_messages(sealed, decompress=_decompress)
-        entry, payload = sealed
-        limit = max(entry.uncompressed_size, len(payload))
-        return entry, self._codec.decode_messages(entry, payload, decompress=_decompress, limit=limit)
-
     def _watch(self, entry: Any, messages: list[Any]) -> None:
         if self.unacked is not None:
             self.unacked.track(entry, messages)
@@ -462,7 +442,7 @@ class ConsumerEngine:
 
     def _bury(self, sealed: Any, epoch: int, letters: DeadLetters) -> None:
         """It came too often: nobody sees it here any more."""
-        entry, batch = self._decoded(sealed)
+        entry, batch = unpacked(self._codec, sealed)
         messages = self._wanted(entry, list(batch))
         self._settle(entry, epoch, batch, len(messages))
         self.permits.release(len(messages), self._reasons.DISCARDED, epoch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from mqclient.core.driver import Address
@@ -14,7 +15,8 @@ class CuttingProxy:
     """Forwards bytes until told otherwise. Orders hold for the connections there are and for those to come.
 
     `piece`: forward at most so many bytes at once. `cut_after`: end each connection after so many bytes to the client.
-    `refuse`: end new connections at once. `stall()`: keep connections, forward nothing.
+    `tap(data)` is shown what clients send. `refuse`: end new connections at once. `stall()`: keep connections, forward
+    nothing.
     """
 
     def __init__(self, target: tuple[str, int]) -> None:
@@ -24,6 +26,7 @@ class CuttingProxy:
         self.piece: int | None = None
         self.cut_after: int | None = None
         self.refuse = False
+        self.tap: Callable[[bytes], object] | None = None
         self.accepted = 0
         self._flowing = threading.Event()
         self._flowing.set()
@@ -106,6 +109,8 @@ class CuttingProxy:
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flowing.wait()
+                if not to_client and self.tap is not None:
+                    self.tap(data)
                 if to_client and self.cut_after is not None:
                     data = data[: max(0, self.cut_after - forwarded)]
                 step = self.piece or len(data) or 1

@@ -10,40 +10,13 @@ import pytest
 
 from mqclient.pulsar import chunks
 from mqclient.pulsar.consumer import ConsumerEngine
-from tests.support.pulsar_world import PulsarWorld, RawClient
+from tests.support.part_sender import PartSender
+from tests.support.pulsar_world import PulsarWorld
 
 
 @pytest.fixture
 def world(codec: Any) -> PulsarWorld:
     return PulsarWorld(codec)
-
-
-class Sender:
-    """Writes parts one by one, in whatever order a test wants."""
-
-    def __init__(self, world: PulsarWorld, topic: str = "t") -> None:
-        self.raw = RawClient(world)
-        self.raw.ask("PRODUCER", topic=topic, producer_id=1)
-        self.number = 0
-
-    def part(self, uuid: str, index: int, total: int, payload: bytes = b"x", *, age: int = 0, **more: Any) -> None:
-        codec, world = self.raw.codec, self.raw.world.world
-        metadata = codec.encode_metadata(
-            "raw",
-            self.number,
-            world.wall_ms - age,
-            uuid=uuid,
-            num_chunks=total,
-            chunk_id=index,
-            total_chunk_size=total * len(payload),
-            **more,
-        )
-        self.raw.write(codec.encode_send(1, self.number, metadata, payload, is_chunk=True))
-        self.number += 1
-
-    def whole(self, uuid: str, payloads: list[bytes], **more: Any) -> None:
-        for index, payload in enumerate(payloads):
-            self.part(uuid, index, len(payloads), payload, **more)
 
 
 def take(world: PulsarWorld, consumer: ConsumerEngine) -> list[Any]:
@@ -59,7 +32,7 @@ def unacknowledged(world: PulsarWorld, consumer: ConsumerEngine) -> int:
 def test_whole(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared", receiver_queue=2)
-    sender = Sender(world)
+    sender = PartSender(world)
     for number in range(20):
         sender.whole(f"u{number}", [b"a%d" % number, b"b", b"c"])
         (message,) = take(world, consumer)
@@ -79,7 +52,7 @@ def test_compressed_as_a_whole_and_larger_than_a_message(world: PulsarWorld) -> 
     body = random.Random(1).randbytes(6 << 20)
     packed = zlib.compress(body, 0)
     half = len(packed) // 2
-    Sender(world).whole("u", [packed[:half], packed[half:]], compression=2, uncompressed_size=len(body))
+    PartSender(world).whole("u", [packed[:half], packed[half:]], compression=2, uncompressed_size=len(body))
     assert [message.body == body for message in take(world, consumer)] == [True]
     world.settled(consumer)
 
@@ -87,7 +60,7 @@ def test_compressed_as_a_whole_and_larger_than_a_message(world: PulsarWorld) -> 
 def test_interleaved_and_twice(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s")
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.part("a", 0, 3, b"1")
     sender.part("b", 0, 2, b"x")
     sender.part("a", 1, 3, b"2")
@@ -104,7 +77,7 @@ def test_interleaved_and_twice(world: PulsarWorld) -> None:
 def test_begun_anew_by_the_producer(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared")
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.part("a", 0, 2, b"old")
     sender.whole("a", [b"n", b"ew"])
     (message,) = take(world, consumer)
@@ -116,7 +89,7 @@ def test_begun_anew_by_the_producer(world: PulsarWorld) -> None:
 def test_a_part_is_missing(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared", receiver_queue=1, nack_delay=5)
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.part("a", 0, 3)
     sender.part("a", 2, 3)  # a last one that completes nothing
     sender.part("b", 1, 3)
@@ -133,7 +106,7 @@ def test_a_part_is_missing(world: PulsarWorld) -> None:
 def test_what_is_never_complete_is_acknowledged(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared", receiver_queue=2, chunk_expiry=10)
-    sender = Sender(world)
+    sender = PartSender(world)
     for number in range(5):
         sender.part(f"u{number}", 0, 2)
         world.world.advance(1)
@@ -148,7 +121,7 @@ def test_what_is_never_complete_is_acknowledged(world: PulsarWorld) -> None:
 def test_too_many_at_a_time(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared", chunked_pending=2, nack_delay=1)
-    sender = Sender(world)
+    sender = PartSender(world)
     for uuid in "abc":
         sender.part(uuid, 0, 2, b"0")
     for uuid in "bc":
@@ -168,7 +141,7 @@ def test_too_many_at_a_time(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch)
 def test_refused_and_in_time(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared", nack_delay=1, ack_timeout=10)
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.whole("a", [b"1", b"2", b"3"])
     (message,) = take(world, consumer)
     world.face(consumer).nack(message)
@@ -186,7 +159,7 @@ def test_refused_and_in_time(world: PulsarWorld) -> None:
 def test_cumulative_and_again(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s")
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.whole("a", [b"1", b"2"])
     sender.whole("b", [b"3", b"4"])
     messages = take(world, consumer)
@@ -195,7 +168,7 @@ def test_cumulative_and_again(world: PulsarWorld) -> None:
     sender.part("c", 0, 2, b"5")
     world.cut()
     world.world.advance(5)
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.part("c", 1, 2, b"6")
     assert [message.body for message in take(world, consumer)] == [b"34", b"56"]
     world.settled(consumer)
@@ -203,8 +176,8 @@ def test_cumulative_and_again(world: PulsarWorld) -> None:
 
 def test_positions(world: PulsarWorld) -> None:
     client = world.client()
-    Sender(world).whole("a", [b"1", b"2"])
-    Sender(world, "t").whole("b", [b"3", b"4"])
+    PartSender(world).whole("a", [b"1", b"2"])
+    PartSender(world, "t").whole("b", [b"3", b"4"])
     reader = world.reader(client, "t", "earliest")
     ids = [message.message_id for message in take(world, reader)]
     for inclusive, expected in ((True, [b"12", b"34"]), (False, [b"34"])):
@@ -219,7 +192,7 @@ def test_positions(world: PulsarWorld) -> None:
 def test_what_cannot_be_unpacked_is_refused_whole(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared", receiver_queue=2)
-    sender = Sender(world)
+    sender = PartSender(world)
     for number in range(5):
         sender.whole(f"u{number}", [b"no", b"zlib"], compression=2, uncompressed_size=10)
         assert take(world, consumer) == []
@@ -230,7 +203,7 @@ def test_what_cannot_be_unpacked_is_refused_whole(world: PulsarWorld) -> None:
 def test_redelivered_at_once(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s", type="shared")
-    sender = Sender(world)
+    sender = PartSender(world)
     sender.whole("a", [b"1", b"2"])
     sender.part("b", 0, 2)
     assert len(take(world, consumer)) == 1

@@ -9,8 +9,7 @@ import pytest
 
 from mqclient.broker.pulsar import session as session_module
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
-from mqclient.pulsar import consumer as consumer_module
-from mqclient.pulsar import opening
+from mqclient.pulsar import opening, unpacking
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.outgoing import prepare
@@ -399,7 +398,7 @@ def test_a_missing_library_loses_nothing(world: PulsarWorld, monkeypatch: pytest
         raise ConfigError(f"{name}: pip install it")
 
     with monkeypatch.context() as patch:
-        patch.setattr(consumer_module, "decompress", missing)
+        patch.setattr(unpacking, "decompress", missing)
         for _ in range(2):
             with pytest.raises(ConfigError, match="pip install"):
                 face.receive(1)
