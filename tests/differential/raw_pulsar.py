@@ -72,5 +72,8 @@ class RawPulsar:
         if not data:
             raise EOFError("the broker closed the connection")
         for event in self._reader.feed(data):
+            if NAMES[event[0]] == "PING":
+                self.write(self.codec.PONG_FRAME)
+                continue
             cold = len(event) == 2 and isinstance(event[1], bytes)
             self.events.append((NAMES[event[0]], _schema.read_command(*event) if cold else event[1:]))

@@ -11,6 +11,7 @@ Individual acknowledgements of a part of a batch come with the bits of what is l
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.cursor import bits_of
@@ -18,6 +19,8 @@ from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.subscribe import find
 from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.pulsar.codes import AckType, ServerError
+
+log = logging.getLogger("mqclient.broker")
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.session import Session
@@ -31,7 +34,8 @@ def on_ack(session: Session, event: Any) -> None:
     if consumer is None:
         error = ServerError.ConsumerNotFound, "Consumer not found"
     elif kind == AckType.Cumulative and consumer.subscription.shared:
-        error = ServerError.NotAllowedError, "cumulative acknowledgement on a shared subscription"
+        # As upstream: ignored, said to the operator and not to the client.
+        log.warning("%s: cumulative acknowledgement on a shared subscription, ignored", session.peer)
     elif txn is not None:
         error = _ack_for(session, consumer.subscription, txn, ids, kind == AckType.Cumulative)
     else:

@@ -37,7 +37,7 @@ def test_cumulative_is_not_for_shared(raw: RawClient) -> None:
     raw.produce([b"0"])
     raw.subscribe(subType=1)
     ledger = raw.session.topics.make("t").ledger
-    assert ack(raw, [(ledger, 0)], cumulative=True).error == ServerError.NotAllowedError
+    assert not ack(raw, [(ledger, 0)], cumulative=True).HasField("error")  # ignored, as by a real broker
     assert raw.consumer.subscription.backlog == 1
 
 
