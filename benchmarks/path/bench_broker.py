@@ -31,6 +31,18 @@ class Sink(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """It is never full."""
 
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        """Nobody writes."""
+
+    def resume_reading(self) -> None:
+        """Nobody writes."""
+
     def writelines(self, list_of_data: Iterable[Any]) -> None:
         """As a transport does it."""
         b"".join(list_of_data)
