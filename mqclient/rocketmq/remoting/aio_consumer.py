@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import AsyncDriver
-from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io.signals import stop_signals
@@ -223,7 +222,7 @@ class PullConsumer:
             await self._until(wake, deadline)
         return batch
 
-    async def _until(self, wake: Slot[None], deadline: float | None) -> None:
+    async def _until(self, wake: Any, deadline: float | None) -> None:
         try:
             await self._driver.wait(wake, deadline)
         finally:

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import SyncDriver
-from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io.signals import stop_signals
@@ -222,7 +221,7 @@ class PullConsumer:
             self._until(wake, deadline)
         return batch
 
-    def _until(self, wake: Slot[None], deadline: float | None) -> None:
+    def _until(self, wake: Any, deadline: float | None) -> None:
         try:
             self._driver.wait(wake, deadline)
         finally:
