@@ -17,7 +17,7 @@ from typing import Any, Final
 from mqclient.broker.remoting.membership import Members
 from mqclient.broker.remoting.offsets import Offsets
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
-from mqclient.broker.remoting.state import Broker, Group
+from mqclient.broker.remoting.state import Broker, Group, queue_count
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.remoting.bodies import read_body, write_body
 
@@ -127,7 +127,7 @@ class Groups:
             bool(config.get("consumeEnable", True)),
             bool(config.get("consumeBroadcastEnable", True)),
             bool(config.get("notifyConsumerIdsChangedEnable", True)),
-            int(config.get("retryQueueNums", 1)),
+            queue_count(int(config.get("retryQueueNums", 1))),
             int(config.get("retryMaxTimes", 16)),
             {key: value for key, value in config.items() if key in DEFAULTS},
             [] if before is None else before.forbidden,

@@ -61,7 +61,9 @@ class PopAcks:
             remark = NOT_SET if refused.reply.code == Response.NO_MESSAGE else refused.reply.remark
             refused.reply = refused.reply._replace(remark=remark, fields=UNCHANGED)
             raise
-        handle, now = Handle.read(ask.text("extraInfo")), self._broker.house.clock.wall_ms()
+        handle = Handle.read(ask.text("extraInfo"))
+        # Later than the pop in any case: by its time the old handle, and the alarm that goes with it, are told apart.
+        now = max(self._broker.house.clock.wall_ms(), handle.pop_time + 1)
         invisible, pop_time = ask.number("invisibleTime"), now
         if handle.revive_queue == ORDERED_QUEUE:
             self._popped.change_batch(key, offset, handle.pop_time, now + invisible)

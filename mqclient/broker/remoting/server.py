@@ -23,6 +23,8 @@ VERSION: Final = 513
 """The ordinal of 5.5.0: what clients learn from heartbeat answers."""
 RESPONSE: Final = 1
 ONEWAY: Final = 2
+LONG: Final = 1 << 63
+LONGEST_NUMBER: Final = 20
 FORMS: Final = {"JSON": 0, "ROCKETMQ": 1}
 WRITE_BUFFER: Final = 4 << 20
 """Bytes that may wait for a client that does not read; while there are more, what it asks waits unread."""
@@ -71,10 +73,14 @@ class Ask:
         value = self.frame.field(name)
         if value is None and default is not None:
             return default
+        text = self.text(name)
         try:
-            return int(self.text(name))
+            number = int(text) if len(text) <= LONGEST_NUMBER else LONG
         except ValueError:
-            raise Refused(Response.SYSTEM_ERROR, f'For input string: "{value}"') from None
+            number = LONG
+        if not -LONG <= number < LONG:
+            raise Refused(Response.SYSTEM_ERROR, f'For input string: "{value}"')
+        return number
 
     def flag(self, name: str) -> bool:
         return bool(self.frame.field(name, "").lower() == "true")

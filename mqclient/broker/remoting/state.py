@@ -72,6 +72,16 @@ DEFAULT_CONFIG: Final = {
 }
 
 
+MOST_QUEUES: Final = 1 << 16
+
+
+def queue_count(count: int) -> int:
+    """So many queues, if a topic may have them: whoever looks at a topic looks at each."""
+    if count > MOST_QUEUES:
+        raise Refused(Response.INVALID_PARAMETER, f"{count} queues are too many: a topic has at most {MOST_QUEUES}")
+    return count
+
+
 class Stored(NamedTuple):
     """Where a message lies now."""
 

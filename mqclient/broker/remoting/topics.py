@@ -19,7 +19,7 @@ from typing import Any
 
 from mqclient.broker.remoting.groups import page, version_of
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply, read_properties, write_properties
-from mqclient.broker.remoting.state import READ, SYSTEM_TOPICS, WRITE, Broker, Topic
+from mqclient.broker.remoting.state import READ, SYSTEM_TOPICS, WRITE, Broker, Topic, queue_count
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.remoting.bodies import read_body, write_body
 
@@ -64,9 +64,9 @@ class Topics:
     def create(self, ask: Ask) -> Reply:
         name = ask.text("topic")
         self._check(name)
+        read, write = queue_count(ask.number("readQueueNums")), queue_count(ask.number("writeQueueNums"))
         topic = self._broker.topics.setdefault(name, Topic(name, 0, 0))
-        topic.read_queues = ask.number("readQueueNums")
-        topic.write_queues = ask.number("writeQueueNums")
+        topic.read_queues, topic.write_queues = read, write
         topic.perm = ask.number("perm")
         topic.filter_type = ask.text("topicFilterType", "SINGLE_TAG")
         topic.sys_flag = ask.number("topicSysFlag", 0)
@@ -84,9 +84,9 @@ class Topics:
         for config in read_body(ask.body)["topicConfigList"]:
             name = str(config["topicName"])
             self._check(name)
+            read, write = (queue_count(int(config.get(name, 16))) for name in ("readQueueNums", "writeQueueNums"))
             topic = self._broker.topics.setdefault(name, Topic(name, 0, 0))
-            topic.read_queues = int(config.get("readQueueNums", 16))
-            topic.write_queues = int(config.get("writeQueueNums", 16))
+            topic.read_queues, topic.write_queues = read, write
             topic.perm = int(config.get("perm", READ | WRITE))
             topic.filter_type = str(config.get("topicFilterType", "SINGLE_TAG"))
             topic.sys_flag = int(config.get("topicSysFlag", 0))

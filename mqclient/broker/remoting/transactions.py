@@ -117,7 +117,7 @@ class Transactions:
     # ---- asking
 
     def _arm(self) -> None:
-        interval = self._broker.number("transactionCheckInterval") / 1000
+        interval = max(1, self._broker.number("transactionCheckInterval")) / 1000
         self._broker.house.clock.after(interval, self._round)
 
     def _round(self) -> None:

@@ -71,3 +71,22 @@ def test_all_topics_in_pages_and_those_of_the_broker(raw: Raw) -> None:
     system = body_of(raw.ask(Request.GET_SYSTEM_TOPIC_LIST_FROM_BROKER))["topicList"]
     assert "TBW102" in system
     assert "page-a" not in system
+
+
+def test_a_topic_has_not_more_queues_than_can_be_looked_at(raw: Raw) -> None:
+    for field in ("readQueueNums", "writeQueueNums"):
+        counts: dict[str, Any] = {"readQueueNums": 4, "writeQueueNums": 4, field: 2**40}
+        fields: dict[str, Any] = {"topic": "endless", "defaultTopic": "TBW102", "perm": 6, **counts}
+        answer = raw.ask(Request.UPDATE_AND_CREATE_TOPIC, **fields)
+        assert (answer.code, "too many" in answer.remark) == (29, True)
+        listed = write_body({"topicConfigList": [{"topicName": "endless", **counts}]})
+        assert raw.ask(Request.UPDATE_AND_CREATE_TOPIC_LIST, listed).code == 29
+    group = write_body({"groupName": "endless", "retryQueueNums": 2**40})
+    assert raw.ask(Request.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, group).code == 29
+    assert raw.ask(Request.GET_TOPIC_STATS_INFO, topic="endless").code == 17
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "-9223372036854775809", "1" * 5000, "1.5", ""])
+def test_numbers_are_of_64_bits(raw: Raw, number: str) -> None:
+    answer = raw.ask(Request.GET_MAX_OFFSET, topic="TBW102", queueId=number)
+    assert answer.code == 1
