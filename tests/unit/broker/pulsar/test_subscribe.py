@@ -191,6 +191,6 @@ def test_a_reader_that_begins_some_time_ago(world: PulsarWorld, raw: RawClient) 
         raw.produce([body])
         world.world.advance(10)
     start = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
-    asked = {"durable": False, "start_message_id": start, "start_message_rollback_duration_sec": 25}
+    asked: dict[str, Any] = {"durable": False, "start_message_id": start, "start_message_rollback_duration_sec": 25}
     raw.subscribe(subscription="r", **asked)
     assert [entry.entry for entry in raw.flow(10)] == [1, 2]
