@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import signal
+import socket
 import sys
 import threading
-from _thread import start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from mqclient.broker.broker import DOORS, EmbeddedBroker
 from mqclient.errors import MQError
@@ -54,13 +55,36 @@ def make(options: argparse.Namespace) -> EmbeddedBroker:
     )
 
 
+@contextmanager
+def signalled() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set.
+
+    A handler of Python's would run in the main thread only: not at all while that waits and another thread got the
+    signal, or inside of `wait`, where setting the event hangs. The byte that Python writes for a signal comes anyhow.
+    """
+    stop = threading.Event()
+    near, far = socket.socketpair()
+    far.setblocking(False)
+
+    def hear() -> None:
+        with near:
+            near.recv(1)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    before = signal.set_wakeup_fd(far.fileno())
+    threading.Thread(target=hear, name="mqclient-signals", daemon=True).start()
+    try:
+        yield stop
+    finally:
+        signal.set_wakeup_fd(before)
+        far.close()
+
+
 def serve(options: argparse.Namespace, watch: Callable[[EmbeddedBroker, threading.Event], None] | None = None) -> int:
     """Print the addresses, serve until SIGINT or SIGTERM; `watch(broker, stop)` may show what goes on meanwhile."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # A handler may run while this very thread holds the event's lock, inside of `wait`: another thread sets it.
-        signal.signal(number, lambda *_: start_new_thread(stop.set, ()))
-    with make(options) as broker:
+    with signalled() as stop, make(options) as broker:
         for name, address in broker.addresses().items():
             print(f"{name}={address}", flush=True)
         if watch is not None:
