@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.pulsar.consumer_options import ConsumerOptions
+from mqclient.pulsar.consumer_options import ConsumerOptions, DeadLetter, Delays
 from mqclient.pulsar.options import checked
 
 
@@ -43,3 +43,34 @@ def test_defaults() -> None:
 def test_consumers(given: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         checked(ConsumerOptions, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"pattern_mode": "some"}, "the modes are"),
+        ({"pattern_period": 0}, "above 0"),
+        ({"chunk_expiry": -1}, "chunk_expiry"),
+        ({"queue_memory": -1}, "queue_memory"),
+        ({"queue_memory": 1, "by_batch": True}, "messages instead of batches"),
+        ({"dead_letter": DeadLetter()}, "need a shared"),
+        ({"type": "shared", "retry": True, "by_batch": True}, "goes without"),
+        ({"on_active": print}, "needs a failover"),
+        ({"listener": print, "durable": False}, "a reader reads"),
+    ],
+)
+def test_more_of_consumers(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        checked(ConsumerOptions, given)
+
+
+def test_delays_and_letters() -> None:
+    growing = ConsumerOptions(nack_delay=Delays(first=1, limit=3))
+    assert [growing.nack_delay_after(times) for times in range(3)] == [1, 2, 3]
+    assert ConsumerOptions(nack_delay=5.0).nack_delay_after(9) == 5
+    assert ConsumerOptions(type="shared", retry=True).letters == DeadLetter()
+    assert ConsumerOptions(type="shared").letters is None
+    with pytest.raises(ConfigError, match="at least 1"):
+        DeadLetter(0)
+    with pytest.raises(ConfigError, match="first is between"):
+        Delays(first=2, limit=1)
