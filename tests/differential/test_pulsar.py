@@ -53,10 +53,10 @@ class Talk:
         fields = {"topic": self.topic, "subscription": "sub", "subType": kind, "initialPosition": 1}
         return fields | {"consumer_name": name, "consumer_id": consumer_id}
 
-    def elsewhere(self, step: str, other: RawPulsar, kind: str, **fields: Any) -> None:
+    def elsewhere(self, step: str, other: RawPulsar, pause: float, kind: str, **fields: Any) -> None:
         """Somebody else asks; meanwhile we answer when the broker asks whether we live."""
         other.tell(kind, request_id=1000 + len(self.steps), **fields)
-        self.note(f"here: {step}", self.raw.quiet(0.6))
+        self.note(f"here: {step}", self.raw.quiet(pause))
         self.note(step, [other.until(lambda name, _: name in ("SUCCESS", "ERROR"))])
 
     def produce(self) -> None:
@@ -119,9 +119,9 @@ def subscription(kind: str) -> Callable[[Talk], None]:
         raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=0)
         talk.note("all come again", raw.quiet(0.6))
         with RawPulsar(raw.codec, talk.url) as other:
-            talk.elsewhere("somebody else", other, "SUBSCRIBE", **talk.subscription(number, "d"))
+            talk.elsewhere("somebody else", other, pause, "SUBSCRIBE", **talk.subscription(number, "d"))
             wrong = talk.subscription((number + 1) % 4, "e", 1)
-            talk.elsewhere("of another type", other, "SUBSCRIBE", **wrong)
+            talk.elsewhere("of another type", other, pause, "SUBSCRIBE", **wrong)
         talk.note("after somebody else", raw.quiet(pause))
         talk.ask("last message", "GET_LAST_MESSAGE_ID", consumer_id=0)
         talk.ask("seek to the second", "SEEK", consumer_id=0, message_id=talk.ids[1])
