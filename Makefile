@@ -51,7 +51,7 @@ check: $(VENV)/.dev $(VENV)/.built
 	@$(PY) -m pytest -n 2 tests/arch
 
 real: $(VENV)/.dev $(VENV)/.built
-	@$(PY) -m pytest -m real --scale=ci --real=rocketmq,pulsar tests/real tests/api
+	@$(PY) -m pytest -m real --scale=ci --real=rocketmq,pulsar tests/real tests/api tests/differential
 
 soak: $(VENV)/.dev $(VENV)/.built
 	@$(PY) -m pytest --scale=soak --timeout=0 tests
