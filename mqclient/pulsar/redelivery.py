@@ -69,6 +69,8 @@ class Redelivery:
                 self._entries.discard(entry)
                 entries.append(entry)
         entries += self._consumer.chunks.others(entries)
+        if entries:
+            self._consumer.acks.flush()  # else a batch would come again with what was acknowledged a moment ago
         if entries and self._by_entry:
             for start in range(0, len(entries), MAX_IDS):
                 self._ask(entries[start : start + MAX_IDS])

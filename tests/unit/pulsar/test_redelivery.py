@@ -83,3 +83,19 @@ def test_many_are_asked_in_portions(world: PulsarWorld) -> None:
     world.world.advance(1.1)
     assert len(bodies(world, consumer)) == 1500
     assert world.control.count("REDELIVER_UNACKNOWLEDGED_MESSAGES") == 2
+
+
+def test_what_was_acknowledged_a_moment_ago_does_not_come_again(codec: Any) -> None:
+    """Of a batch all but one acknowledged, that one refused: its delay ends before the acknowledgements are told."""
+    world = PulsarWorld(codec)
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", type="shared", nack_delay=0.05, ack_grouping=10)
+    world.sender(world.producer(client, "t")).send_many([b"%d" % number for number in range(10)])
+    world.world.run()
+    face = world.face(consumer)
+    messages = face._take_many(10)
+    face.ack(messages[1:])
+    face.nack(messages[0])
+    world.world.advance(1)
+    assert [message.body for message in face._take_many(10)] == [b"0"]
+    world.settled(consumer)
