@@ -68,7 +68,8 @@ class Redelivery:
             if entry in self._entries:
                 self._entries.discard(entry)
                 entries.append(entry)
-        entries += self._consumer.chunks.others(entries)
+        # A part that was refused by itself may also be one of a message refused as a whole: it is asked for once.
+        entries = list(dict.fromkeys(entries + self._consumer.chunks.others(entries)))
         if entries:
             self._consumer.acks.flush()  # else a batch would come again with what was acknowledged a moment ago
         if entries and self._by_entry:
