@@ -184,7 +184,8 @@ class Subscription:
                 consumer.epoch = epoch if consumer.epoch is None else max(consumer.epoch, epoch or 0)
                 self.poke()
             return
-        wanted = list(consumer.pending) if entries is None else [e for e in entries if e in consumer.pending]
+        named = consumer.pending if entries is None else dict.fromkeys(entries)  # a client may name one twice
+        wanted = [entry for entry in named if entry in consumer.pending]
         for entry in wanted:
             if not self._bits(entry):
                 continue  # a transaction has acknowledged it: if it is aborted, the entry comes again

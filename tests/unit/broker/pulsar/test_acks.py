@@ -54,6 +54,16 @@ def test_ids_that_mean_nothing_here_change_nothing(raw: RawClient) -> None:
     assert raw.entries() == []
 
 
+def test_an_entry_named_twice_comes_again_once(raw: RawClient) -> None:
+    raw.produce([b"0"], [b"1"])
+    raw.subscribe(subType=1)
+    raw.flow(5)
+    at = {"ledgerId": raw.session.topics.make("t").ledger, "entryId": 1}
+    raw.events.clear()
+    raw.tell("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=0, message_ids=[at, at])
+    assert [(entry.entry, entry.redelivery_count) for entry in raw.entries()] == [(1, 1)]
+
+
 def test_for_a_transaction(raw: RawClient) -> None:
     """Registered first, then held, then in conflict with another."""
     raw.produce([b"a"], [b"b", b"c"])
