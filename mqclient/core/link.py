@@ -41,6 +41,7 @@ class Link:
 
     __slots__ = (
         "_driver",
+        "_lost_by",
         "_make_reader",
         "_owner",
         "address",
@@ -70,6 +71,7 @@ class Link:
         self.epoch = 0
         self.state = "idle"  # idle, connecting, open, lost, closed
         self.last_read = 0.0
+        self._lost_by: MQError | None = None
         self.local = ""
         self.remote = str(address)
         self.handle: Any = None
@@ -101,7 +103,9 @@ class Link:
     def send(self, request_id: int, frame: Buffer, slot: Slot[Any], deadline: float, request: str) -> None:
         """Write a request whose reply, deadline or loss completes the slot."""
         if not self.usable:
-            slot.fail(LinkError(f"not connected to {self.address}").about(remote=str(self.address), request=request))
+            # Race: the connection failed before this request came; what the others were told is of use here, too.
+            text = f"not connected to {self.address}{f': {self._lost_by}' if self._lost_by else ''}"
+            slot.fail(LinkError(text).about(remote=str(self.address), request=request))
             return
         self.inflight.add(request_id, slot, deadline, request)
         self.write(frame)
@@ -157,6 +161,7 @@ class Link:
         where = f"{self.address} ({self.address.source})"
         error = LinkError(f"{what} {where}: {cause or 'closed by the other side'}").about(remote=str(self.address))
         error.__cause__ = cause
+        self._lost_by = error
         self.outbox = []
         self.outbox_bytes = 0
         self.inflight.fail_all(error, sent=sent)

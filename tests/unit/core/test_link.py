@@ -41,6 +41,9 @@ def test_a_refused_connection_names_address_and_source(driver: FakeDriver) -> No
     assert caught.value.retriable
     assert isinstance(caught.value.__cause__, ConnectionRefusedError)
     assert engine.lost
+    late = engine.submit(b"y")  # who comes after the failure is told of it, too
+    with pytest.raises(LinkError, match=r"not connected to broker:1: could not connect to broker:1 \(test\)"):
+        driver.wait(late)
     assert_quiet([engine.link])
 
 
