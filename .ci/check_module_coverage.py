@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -96,13 +97,14 @@ def contexts(tests: list[str]) -> dict[str, dict[int, set[str]]]:
         settings = Path(folder, "rc")
         settings.write_text(f"[run]\ndata_file = {folder}/data\n[json]\nshow_contexts = true\n", encoding="utf-8")
         line = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
-        line += ["--benchmark-disable", f"--cov={ROOT}/mqclient", "--cov-context=test", f"--cov-config={settings}"]
-        done = subprocess.run([*line, f"--cov-report=json:{folder}/json", *tests], cwd=ROOT, check=False)
+        line += ["-p", "tests.support.contexts", f"--cov={ROOT}/mqclient", f"--cov-config={settings}"]
+        line += ["--benchmark-disable", f"--cov-report=json:{folder}/json", *tests]
+        done = subprocess.run(line, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
         if done.returncode:
             print("tests failed: what they would have covered is missing below")
         files = json.loads(Path(folder, "json").read_text(encoding="utf-8"))["files"]
     return {
-        name: {int(at): {one.partition("::")[0] for one in found if one} for at, found in file["contexts"].items()}
+        name: {int(at): set(found) for at, found in file["contexts"].items()}
         | {at: set() for at in file["missing_lines"]}
         for name, file in files.items()
     }

@@ -32,6 +32,7 @@ def is_native(module: ModuleType) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--scale", choices=SCALES, default="test", help="counts and durations: seconds, minutes, or full")
+    parser.addoption("--only-scaled", action="store_true", help="only what `make test` left out or did in small")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -50,7 +51,16 @@ def left_out(scale: str) -> Iterator[tuple[str, str]]:
         yield "spark", "no JDK found"
 
 
+def is_scaled(item: pytest.Item) -> bool:
+    """It is no test of `make test`, or does more in a larger tier."""
+    marked = any(item.get_closest_marker(name) for name in ("ci", "soak", "real"))
+    return marked or "scale" in getattr(item, "fixturenames", ())
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--only-scaled"):
+        config.hook.pytest_deselected(items=[item for item in items if not is_scaled(item)])
+        items[:] = [item for item in items if is_scaled(item)]
     for marker, reason in left_out(config.getoption("--scale")):
         for item in items:
             if item.get_closest_marker(marker):
