@@ -23,7 +23,15 @@ MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{1,3}(\.\d{1,3}){3}:\d+"), "<address>"),
     (re.compile(r"\b1[0-9]{12}\b"), "<ms>"),
 )
-OWN = {"storeTimestamp", "bornTimestamp", "dataVersion", "lastTimestamp", "lastUpdateTimestamp", "recallHandle"}
+OWN = {
+    "storeTimestamp",
+    "bornTimestamp",
+    "dataVersion",
+    "lastTimestamp",
+    "lastUpdateTimestamp",
+    "recallHandle",
+    "topicPutTps",
+}
 """Fields whose value is each broker's own; that they are there is compared."""
 
 SETS = {"lockOKMQSet", "connectionSet", "groupList"}

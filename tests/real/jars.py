@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -59,14 +60,21 @@ def _fetch(name: str, group: str, modules: tuple[str, ...], version: str, parent
     if maven is None or shutil.which("java") is None:
         raise Unavailable(f"{name} needs a JDK and Maven, and one of them is not on the PATH")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(_pom(group, modules, version, parent))
+    with (CACHE / "fetching").open("w") as lock:  # workers of one run that copied into one folder broke each other
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            _copy(maven, folder, name, _pom(group, modules, version, parent))
+            done.touch()
+    return folder / "lib"
+
+
+def _copy(maven: str, folder: Path, name: str, pom: str) -> None:
+    (folder / "pom.xml").write_text(pom)
     command = [maven, "-B", "-ntp", "dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"]
     print(f"fetching the jars of {name} by Maven (once, some minutes)", flush=True)
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=1200)
     if result.returncode:
         raise Unavailable(f"Maven could not fetch {name}:\n{result.stdout[-2000:]}")
-    done.touch()
-    return folder / "lib"
 
 
 def _pom(group: str, modules: tuple[str, ...], version: str, parent: str | None) -> str:

@@ -46,6 +46,7 @@ BROKER_5 = """
 recallMessageEnable=true
 traceTopicEnable=true
 timerWheelEnable=true
+timerFlushIntervalMs=60000
 mappedFileSizeTimerLog=10485760
 maxTransferCountOnMessageInMemory=2048
 maxTransferBytesOnMessageInMemory=8388608
