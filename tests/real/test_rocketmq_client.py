@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,19 +11,10 @@ import pytest
 
 from mqclient import rocketmq
 from tests.real.rocketmq import RealRocketMQ
+from tests.support.seen import unique
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
 IMPLS = ["native", "pure"]
-
-
-class Seen:
-    """A handler that counts bodies."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-
-    def __call__(self, messages: Any) -> None:
-        self.bodies += [message.body for message in messages]
 
 
 def eventually(holds: Callable[[], bool], within: float = 20.0) -> None:
@@ -32,10 +22,6 @@ def eventually(holds: Callable[[], bool], within: float = 20.0) -> None:
     while not holds():
         assert time.monotonic() < until, "not so in time"
         time.sleep(0.02)
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(name="client", params=IMPLS)

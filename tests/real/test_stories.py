@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.real import story_peers
 from tests.real.fixtures import REAL_GENERATIONS
 from tests.real.rocketmq import RealRocketMQ
 from tests.real.slow_door import SlowHeartbeats
+from tests.support.seen import Seen, unique
 
 pytestmark = pytest.mark.real
 on_each = pytest.mark.parametrize("generation", REAL_GENERATIONS, indirect=True, scope="session")
@@ -31,25 +31,11 @@ LATE = 0.5
 """Heartbeats that come so late make pulls overtake them: what load does now and then happens each time."""
 
 
-class Seen:
-    """A handler that counts bodies."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-
-    def __call__(self, messages: Any) -> None:
-        self.bodies += [message.body for message in messages]
-
-
 def eventually(holds: Callable[[], bool], within: float = 40.0) -> None:
     until = time.monotonic() + within
     while not holds():
         assert time.monotonic() < until, "not so in time"
         time.sleep(0.02)
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(name="client")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from typing import Any
 
 import pytest
@@ -12,12 +11,9 @@ from mqclient.errors import ConfigError, MQError
 from mqclient.rocketmq.aio import Client, Message, MessageQueue, Retry
 from tests.api.conftest import RocketMQCluster
 from tests.support.pace.aio import sleep
+from tests.support.seen import unique
 
 WITHIN = 40.0
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 async def filled(client: Client, topic: str, count: int, **options: Any) -> list[Any]:

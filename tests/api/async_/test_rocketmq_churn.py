@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from typing import Any
 
 import pytest
@@ -13,13 +12,10 @@ import pytest
 from mqclient.rocketmq.aio import Client, Message
 from tests.api.conftest import RocketMQCluster
 from tests.support.pace.aio import sleep
+from tests.support.seen import unique
 
 WITHIN = 60.0
 ROUNDS = {"test": 3, "ci": 20, "soak": 70}
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 class Ledger:

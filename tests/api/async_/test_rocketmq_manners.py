@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,13 +12,10 @@ from mqclient.errors import MQError
 from mqclient.rocketmq.aio import Client, Limits, Message, MessageQueue, Retry, Sql
 from tests.api.conftest import RocketMQCluster
 from tests.support.pace.aio import Event, sleep
+from tests.support.seen import unique
 
 WITHIN = 40.0
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 async def filled(client: Client, topic: str, count: int) -> MessageQueue:

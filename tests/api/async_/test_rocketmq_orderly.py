@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections import defaultdict
 from itertools import pairwise
 from typing import Any
@@ -12,12 +11,9 @@ from typing import Any
 from mqclient.rocketmq.aio import Client, Message, Retry
 from tests.api.conftest import RocketMQCluster
 from tests.support.pace.aio import Event, sleep
+from tests.support.seen import unique
 
 WITHIN = 40.0
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 class Ledger:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio  # unasync: drop
-import uuid
 from typing import Any
 
 import pytest
@@ -11,10 +10,7 @@ import pytest
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.rocketmq.aio import Account, Client, Message, QueueFullError, Receipt, TraceContext
 from mqclient.rocketmq.codes import BrokerError
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
+from tests.support.seen import unique
 
 
 async def make_topic(client: Client, queues: int = 2) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.aio import Client, Message
 from tests.support.pace.aio import Event, sleep
+from tests.support.seen import unique
 
 Generation = Any
 """The embedded broker, and real ones from 4.9.7 to the one with the changes of story 3 (tests/real/fixtures.py)."""
@@ -51,10 +51,6 @@ class Seen:
                 self.full.clear()
         await self.full.wait(WITHIN)
         return sorted(self.bodies)
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 def bodies(count: int) -> list[bytes]:

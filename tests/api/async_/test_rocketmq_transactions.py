@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +11,7 @@ from mqclient.broker import EmbeddedBroker
 from mqclient.rocketmq.aio import Client, Message, TransactionState
 from tests.real.rocketmq import RealRocketMQ
 from tests.support.pace.aio import Event
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
+from tests.support.seen import unique
 
 
 @pytest.fixture(name="name_server", scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.rocketmq.sync import Client, Message, PartialSendError
+from tests.support.seen import unique
 
 
 @pytest.fixture(name="broker", scope="module")
@@ -18,11 +18,6 @@ def broker_fixture() -> Iterator[EmbeddedBroker]:
     """Two brokers behind one name server."""
     with EmbeddedBroker(doors=["rocketmq"], brokers=2, impl="pure") as broker:
         yield broker
-
-
-def unique(name: str) -> str:
-    """A topic or group of this test alone."""
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 def test_a_message_is_sent_and_pulled(broker: EmbeddedBroker, impl: str) -> None:

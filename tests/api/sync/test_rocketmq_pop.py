@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from typing import Any
 
 import pytest
@@ -12,12 +11,9 @@ import pytest
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, MQError
 from mqclient.rocketmq.sync import Client, Message, Popped, Sql
 from tests.api.conftest import RocketMQCluster
+from tests.support.seen import unique
 
 WITHIN = 60.0
-
-
-def unique(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 def filled(client: Client, topic: str, count: int, **options: Any) -> None:
