@@ -81,6 +81,7 @@ class Link:
         """Idle or lost becomes connecting, in a new epoch with a fresh reader."""
         self.epoch += 1
         self.state = "connecting"
+        self._lost_by = None
         self.reader = self._make_reader()
         self.outbox = []
         self.outbox_bytes = 0

@@ -154,3 +154,16 @@ def test_thousands_of_lost_connections_leave_nothing_behind(driver: FakeDriver) 
     assert_quiet([engine.link])
     world.advance(10)
     assert len(engine.timers._heap) == 0
+
+
+def test_an_old_loss_is_not_told_once_the_link_was_made_anew(driver: FakeDriver) -> None:
+    engine = EchoEngine(driver, HERE)
+    driver.world.run()
+    driver.world.listen(("broker", 1), Script(echo))
+    with driver.enter() as now:
+        engine.link.connect(now.mono + 5)
+    driver.world.run()
+    with driver.enter():
+        engine.link.close()
+    late = engine.submit(b"y")
+    assert str(late.error) == "not connected to broker:1"
