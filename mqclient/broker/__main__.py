@@ -71,14 +71,15 @@ def signalled() -> Iterator[threading.Event]:
             near.recv(1)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+    handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     before = signal.set_wakeup_fd(far.fileno())
     threading.Thread(target=hear, name="mqclient-signals", daemon=True).start()
     try:
         yield stop
     finally:
         signal.set_wakeup_fd(before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         far.close()
 
 

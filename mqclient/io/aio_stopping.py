@@ -19,17 +19,20 @@ async def until_asked(driver: AsyncDriver, ended: Slot[None]) -> None:
         with driver.enter():
             asked.complete(None)
 
-    installed = []
+    before = {}
     for number in SIGNALS:
+        handler = signal.getsignal(number)
         try:
             loop.add_signal_handler(number, stop)
-            installed.append(number)
         except (NotImplementedError, RuntimeError, ValueError):
             break
+        before[number] = handler
     with driver.enter():
         ended.then(lambda _: asked.complete(None))
     try:
         await driver.wait(asked)
     finally:
-        for number in installed:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            if handler is not None:  # it was set in Python: removing the loop's one put the default there
+                signal.signal(number, handler)

@@ -14,11 +14,10 @@ from mqclient.broker.__main__ import main, port
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """The signals are ours again afterwards."""
+    """The signals are those of before again afterwards."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    assert {number: signal.getsignal(number) for number in before} == before
 
 
 def test_it_serves_until_a_signal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,9 +29,15 @@ def test_a_signal_and_an_end() -> None:
         await asyncio.wait_for(waiting, 30)
         await driver.close()
 
-    before = signal.getsignal(signal.SIGTERM)
-    asyncio.run(serve())
-    assert signal.getsignal(signal.SIGTERM) == before
+    def our_own(*_: object) -> None:
+        """What the program had set before."""
+
+    outside = signal.signal(signal.SIGTERM, our_own)
+    try:
+        asyncio.run(serve())
+        assert signal.getsignal(signal.SIGTERM) is our_own
+    finally:
+        signal.signal(signal.SIGTERM, outside)
 
 
 def test_outside_of_the_main_thread() -> None:
