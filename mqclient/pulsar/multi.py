@@ -95,8 +95,8 @@ class MultiConsumer:
         self.mailbox = Mailbox(
             client.driver,
             client.impl.handover.Mailbox,
-            on_taken=lambda source, taken: source.consumer.on_taken(source, taken),
-            opener=lambda sealed, source: source.consumer.open_sealed(sealed, source),
+            on_taken=lambda source, taken: source.consumer.intake.on_taken(source, taken),
+            opener=lambda sealed, source: source.consumer.intake.open_sealed(sealed, source),
             on_wait=self._on_wait if options.queue_memory else None,
         )
         self.listening: Listening | None = None
@@ -306,7 +306,7 @@ class MultiConsumer:
 
     def _on_wait(self) -> None:
         for child in self._children():
-            child.on_wait()
+            child.intake.on_wait()
 
     def _children(self) -> list[ConsumerEngine]:
         return list(self.children.values())

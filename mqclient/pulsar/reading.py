@@ -39,14 +39,14 @@ def has_message_available_steps(consumer: ConsumerEngine) -> Steps[bool]:
     last = yield run_steps(consumer.last_message_id_steps())
     if last is None:
         return False
-    taken = consumer.last_taken
+    taken, start = consumer.intake.last_taken, consumer.intake.start
     if taken is not None:
         return _position(last) > _position(taken)
-    resume, inclusive = consumer.resume_at
+    resume = start.at or start.resume
     if resume.entry < 0:
         return True
     there, here = _position(last), _position(resume)
-    return bool(there > here or (inclusive and there == here))
+    return bool(there > here or (start.inclusive and there == here))
 
 
 def _any_available_steps(consumer: MultiConsumer) -> Steps[bool]:

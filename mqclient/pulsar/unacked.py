@@ -83,7 +83,7 @@ class Unacked:
     def _on_timer(self, now: Now) -> None:
         self._timer = None
         expired: list[Key] = []
-        taken = self._consumer.taken_in_part()
+        taken = self._consumer.intake.taken_in_part
         while self._due and self._due[0][0] <= now.mono:
             key = self._due.popleft()[1]
             if key in self._left and (key == taken or key == self._in_part):

@@ -86,7 +86,7 @@ class Values:
             self._consumer.client.timers.after(AGAIN, lambda _: self._ask())
             return
         while self._waiting and self._give(self._waiting[0][0]):
-            self._consumer.deliver(*self._waiting.popleft())
+            self._consumer.intake.deliver(*self._waiting.popleft())
         self._ask()
 
 

@@ -11,6 +11,7 @@ After each entry of a client's driver the permits of all its consumers are check
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterable
 from itertools import count
 from types import TracebackType
@@ -192,6 +193,19 @@ class PulsarWorld:
         """A consumer of whatever there is: of many topics, of partitions, of one."""
         return self.do(client, lambda: subscribing.open_consumer(client, topics, subscription, options, None))
 
+    def append_compressed(self, bodies: list[bytes], damage: bool = False, kind: int = 2) -> None:
+        """An entry as a producer with zlib sends it, straight into topic `t`."""
+        codec = self.impl.pulsar
+        builder = codec.BatchBuilder()
+        for body in bodies:
+            builder.add(body)
+        payload, count = builder.seal()
+        packed = zlib.compress(payload)
+        size = len(payload) + damage
+        metadata = codec.encode_metadata("zip", 0, 1, compression=kind, uncompressed_size=size, num_messages=count)
+        [event] = codec.FrameReader().feed(codec.encode_send(1, 0, metadata, packed, num_messages=count))
+        self.door.topics.make("t").append(event[-1])
+
     def multi(self, client: ClientEngine, topics: Any, subscription: str, **options: Any) -> MultiConsumer:
         engine = self.consumers(client, topics, subscription, **options)
         assert isinstance(engine, MultiConsumer)
@@ -209,6 +223,15 @@ class PulsarWorld:
     def sender(self, engine: ProducerEngine) -> sync.Producer:
         driver: Any = engine.client.driver
         return sync.Producer(driver, engine)
+
+    def send(self, producer: ProducerEngine, *bodies: bytes) -> list[Any]:
+        """Send all in one call; their outcomes."""
+        return self.sender(producer).send_many(bodies)
+
+    def take(self, consumer: ConsumerEngine) -> list[bytes]:
+        """What is there now."""
+        self.world.run()
+        return [message.body for message in self.face(consumer)._take_many(100_000)]
 
     # ---- both sides
 
