@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
 from mqclient.core.steps import Steps
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
-from mqclient.rocketmq.model import MODELS, MessageQueue, check_topic
+from mqclient.rocketmq.model import MODELS, MessageQueue, check_group, check_topic
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.admin_cluster import ClusterAdmin, masters_steps
 from mqclient.rocketmq.remoting.admin_groups import GroupAdmin
@@ -16,6 +17,8 @@ from mqclient.rocketmq.remoting.admin_messages import MessageAdmin
 from mqclient.rocketmq.remoting.admin_reset import GroupReset, ResetReport
 from mqclient.rocketmq.remoting.bodies import read_body
 from mqclient.rocketmq.remoting.client import ClientEngine
+from mqclient.rocketmq.remoting.member_options import Start
+from mqclient.rocketmq.remoting.seeking import offset_at_steps
 
 LATEST: Final = -1
 EARLIEST: Final = 0
@@ -76,6 +79,26 @@ class AdminEngine:
         for queue in route.readable:
             found[queue] = yield from self._queue_steps(queue, group)
         return found
+
+    def offsets_at_steps(self, topic: str, when: Start) -> Steps[dict[MessageQueue, int]]:
+        """Per queue: the first offset stored at that time or later."""
+        route = yield self._client.routes.fetch(topic)
+        found: dict[MessageQueue, int] = {}
+        for queue in route.readable:
+            found[queue] = yield from offset_at_steps(self._client, queue, when)
+        return found
+
+    def commit_steps(self, group: str, offsets: Mapping[MessageQueue, int]) -> Steps[None]:
+        """The group has consumed up to these offsets: noted, whoever is in it."""
+        check_group(group)
+        for topic in dict.fromkeys(queue.topic for queue in offsets):
+            yield self._client.routes.fetch(topic)
+        for queue, offset in offsets.items():
+            address, fields = (
+                self._client.broker_address(queue.broker_name),
+                requests.update_offset(group, queue, offset),
+            )
+            yield from self._client.ask_steps(address, Request.UPDATE_CONSUMER_OFFSET, fields)
 
     def _queue_steps(self, queue: MessageQueue, group: str | None) -> Steps[dict[str, int | None]]:
         address, fields = self._client.broker_address(queue.broker_name), requests.queue_fields(queue)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient import _impl
 from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import run_steps
+from mqclient.errors import ConfigError
 from mqclient.io.aio import AsyncioDriver
 from mqclient.io.opening import Opening
 from mqclient.io.tls import encrypted
@@ -37,7 +38,9 @@ from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 from mqclient.rocketmq.remoting.push_options import PushOptions, push_options
+from mqclient.rocketmq.remoting.subscription import EVERYTHING
 from mqclient.rocketmq.remoting.transactions import Check, TransactionEngine
+from mqclient.rocketmq.remoting.url import merged
 
 if TYPE_CHECKING:
     pass
@@ -48,14 +51,16 @@ __all__ = ["Admin", "Client", "PopConsumer", "Producer", "PullConsumer", "PushCo
 class Client:
     """One identity towards name servers and brokers; producers and consumers share its connections.
 
-    `name_servers`: "a:9876;b:9876" or a list; without it NAMESRV_ADDR. Times are seconds. `impl`: "native" or "pure",
-    by default what MQCLIENT_IMPL asks for. Other options: see `mqclient.rocketmq.remoting.client.Options`.
+    `name_servers`: "a:9876;b:9876", a list, or a URL that holds options, too: "rocketmq://a:9876,b:9876/namespace?…";
+    without it NAMESRV_ADDR, in one of these forms. Times are seconds. `impl`: "native" or "pure", by default what
+    MQCLIENT_IMPL asks for. Other options: see `mqclient.rocketmq.remoting.client.Options`.
     """
 
     def __init__(
         self, name_servers: str | Sequence[str] | None = None, *, impl: str | None = None, **options: Any
     ) -> None:
-        servers = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
+        given = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
+        servers, options = merged(given, options)
         chosen = Options.of(options)
         namespace = _impl.default if impl is None else _impl.select(impl)
         self._driver: AsyncDriver = AsyncioDriver("mqclient-rocketmq", send_now=namespace.remoting.send_now)
@@ -66,6 +71,7 @@ class Client:
                 servers,
                 chosen,
                 tls=None if chosen.tls is None else encrypted(chosen.tls),
+                origin="name server" if name_servers is not None else "name server by NAMESRV_ADDR",
                 blocking=False,  # unasync: drop
             )
 
@@ -111,6 +117,7 @@ class Client:
         topics: str | Mapping[str, str] | Iterable[str] = (),
         *,
         assign: Mapping[MessageQueue, Ends] | None = None,
+        expression: str = EVERYTHING,
         auto_commit: bool = True,
         timeout: float | None = 10.0,
         **options: Any,
@@ -118,12 +125,15 @@ class Client:
         """A consumer that is asked: `batches()`, `receive()`, `receive_many()`; options as for `push_consumer`.
 
         With `assign`, a start offset or (start, end) of each queue instead of topics, it joins no group and commits
-        nothing; an offset that is not there is an error.
+        nothing; an offset that is not there is an error. `expression` (tags, or `Sql(…)`) then chooses among the
+        messages. When all ends are reached, `batches()` and iteration end, and `ended` is true.
         """
+        if assign is None and expression != EVERYTHING:
+            raise ConfigError("expression= goes with assign=; otherwise topics={name: expression}")
         given: dict[str, Any] = {} if assign is None else {"limits": LIMITS}
         given |= {"retries": False, "consume_type": "CONSUME_ACTIVELY", "pull_batch": 1024, **options}
         wanted = topics_of(topics) if assign is None else {}
-        return Opening(self._open_pull(group, wanted, member_options(given), auto_commit, assign, timeout))
+        return Opening(self._open_pull(group, wanted, member_options(given), auto_commit, assign, expression, timeout))
 
     def pop_consumer(
         self, group: str, topic: str, *, timeout: float | None = 10.0, **options: Any
@@ -198,10 +208,11 @@ class Client:
         options: MemberOptions,
         auto_commit: bool,
         assign: Mapping[MessageQueue, Ends] | None,
+        expression: str,
         timeout: float | None,
     ) -> PullConsumer:
         with self._driver.enter():
-            engine = PullEngine(self._engine, group, topics, options, auto_commit=auto_commit, assign=assign)
+            engine = PullEngine(self._engine, group, topics, options, auto_commit, assign, expression)
             slot = engine.start()
         await self._driver.wait(slot, self._driver.deadline(timeout))
         return PullConsumer(self._driver, engine)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mqclient.core.steps import Steps
-from mqclient.errors import ConfigError
+from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.client import ClientEngine
@@ -23,6 +23,10 @@ UNTOLD: Final = -1
 """A version of subscription that needs no heartbeat: every pull brings its own."""
 LIMITS: Final = Limits(count=-1, bytes=32 << 20, span=-1)
 """Who reads a range wants all of it: only memory bounds what is pulled ahead."""
+
+
+class RangesRead(ClosedError):
+    """Everything that was assigned was read."""
 
 
 class Assigned(Member):
@@ -90,6 +94,20 @@ class Assigned(Member):
         process_queue.drop()
         self.taker.on_failed()
 
+    def ended(self) -> bool:
+        """Whether nothing can come any more: all ranges have ends, and the pulls have reached them."""
+        return all(
+            start == end or (end >= 0 and queue in self.queues and end <= self.queues[queue].next_offset)
+            for queue, (start, end) in self._ranges.items()
+        )
+
+    def on_nothing(self, process_queue: ProcessQueue) -> None:
+        """A filter may leave nothing of a range's last offsets."""
+        super().on_nothing(process_queue)
+        if 0 <= self._ranges[process_queue.queue][1] <= process_queue.next_offset:
+            process_queue.pause()
+            self.taker.on_ended()
+
     def on_batch(self, process_queue: ProcessQueue, batch: Any) -> None:
         """No more than was asked for; at the end the pulling rests."""
         end = self._ranges[process_queue.queue][1]
@@ -100,6 +118,8 @@ class Assigned(Member):
             batch = batch[: len(batch) - len(surplus)]
         if len(batch):
             super().on_batch(process_queue, batch)
+        elif self.ended():
+            self.taker.on_ended()
 
 
 class Kept:

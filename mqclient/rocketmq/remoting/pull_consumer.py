@@ -12,12 +12,13 @@ from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting import requests
-from mqclient.rocketmq.remoting.assigned import Assigned, Ends
+from mqclient.rocketmq.remoting.assigned import Assigned, Ends, RangesRead
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.group import Member
 from mqclient.rocketmq.remoting.member_options import MemberOptions, Start
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 from mqclient.rocketmq.remoting.seeking import seek_to_time_steps
+from mqclient.rocketmq.remoting.subscription import EVERYTHING
 
 if TYPE_CHECKING:
     from mqclient._native.remoting import MessageBatch
@@ -36,14 +37,14 @@ class PullEngine:
         group: str,
         topics: Mapping[str, str],
         options: MemberOptions,
-        *,
         auto_commit: bool = True,
         assign: Mapping[MessageQueue, Ends] | None = None,
+        expression: str = EVERYTHING,
     ) -> None:
         self.member = (
             Member(client, group, topics, options, self)
             if assign is None
-            else Assigned(client, group, assign, options, self)
+            else Assigned(client, group, assign, options, self, expression)
         )
         self._client = client
         self._auto_commit = auto_commit
@@ -104,6 +105,10 @@ class PullEngine:
 
     def on_failed(self) -> None:
         """Whoever asks next learns what happened."""
+        self._wake()
+
+    def on_ended(self) -> None:
+        """Nothing more can come: who waits is told so."""
         self._wake()
 
     def on_nothing(self, process_queue: ProcessQueue) -> None:
@@ -224,7 +229,16 @@ class PullEngine:
             if not process_queue.source.waiting:
                 self._open.pop(process_queue.queue, None)
 
+    def ended(self) -> bool:
+        """Whether every range that was assigned has been handed out."""
+        return not self._batches and not len(self.mailbox) and self._nothing_to_come()
+
+    def _nothing_to_come(self) -> bool:
+        return isinstance(self.member, Assigned) and self.member.ended()
+
     def _wait(self) -> Slot[None]:
+        if self._nothing_to_come():
+            raise RangesRead("every range that was assigned was read to its end")
         wake = Wake()
         self._waiting.append(wake)
         return wake

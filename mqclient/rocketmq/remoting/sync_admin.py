@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -157,6 +158,17 @@ class Admin:
     ) -> dict[MessageQueue, dict[str, int | None]]:
         """Of each queue: min, max, and what the group has committed."""
         return self._do(self._engine.offsets_steps(topic, group), timeout)
+
+    def offsets_at(self, topic: str, when: Start, timeout: float | None = 10.0) -> dict[MessageQueue, int]:
+        """Of each queue the first offset stored at that time or later: a datetime, milliseconds, "first" or "last"."""
+        return self._do(self._engine.offsets_at_steps(topic, when), timeout)
+
+    def commit_offsets(self, group: str, offsets: Mapping[MessageQueue, int], timeout: float | None = 10.0) -> None:
+        """Note that the group has consumed up to these offsets, for a group that keeps its place elsewhere.
+
+        Members of the group that run would not heed it, and write their own: `reset_offset` moves those.
+        """
+        self._do(self._engine.commit_steps(group, offsets), timeout)
 
     def _do(self, steps: Steps[T], timeout: float | None) -> T:
         with self._driver.enter():

@@ -12,6 +12,7 @@ from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io.signals import stop_signals
 from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.assigned import RangesRead
 from mqclient.rocketmq.remoting.consumer import PushEngine
 from mqclient.rocketmq.remoting.member_options import Start
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
@@ -99,6 +100,12 @@ class PullConsumer:
         """What is assigned to us now."""
         return sorted(self._engine.member.queues)
 
+    @property
+    def ended(self) -> bool:
+        """Whether every range of `assign` was read to its end: nothing more will come."""
+        with self._driver.enter():
+            return self._engine.ended()
+
     def receive(self, timeout: float | None = None) -> remoting.Message:
         """The next message; DeadlineError if there is none in time."""
         message = self._take()
@@ -110,11 +117,11 @@ class PullConsumer:
         return messages or self._receive_many_late(max, self._driver.deadline(timeout))
 
     def receive_batch(self, max_messages: int = 1024, timeout: float | None = None) -> remoting.MessageBatch | None:
-        """Messages of one queue as they came, undecoded; None if nothing comes in time."""
+        """Messages of one queue as they came, undecoded; None if nothing comes in time, or ever (see `ended`)."""
         deadline = self._driver.deadline(timeout)
         try:
             return self._batch_late(max_messages, deadline)
-        except DeadlineError:
+        except (DeadlineError, RangesRead):
             return None
 
     def batches(self, max_messages: int = 1024) -> Iterator[remoting.MessageBatch]:

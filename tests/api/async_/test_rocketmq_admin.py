@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError, MQError
-from mqclient.rocketmq.aio import Client, Message, MessageQueue, Retry
+from mqclient.rocketmq.aio import Client, Message, MessageQueue, Retry, Sql
 from tests.api.conftest import RocketMQCluster
 from tests.support.pace.aio import sleep
 from tests.support.seen import unique
@@ -150,3 +150,43 @@ async def test_a_member_consumes_at_our_wish(rocketmq: RocketMQCluster, impl: st
             results = [await admin.consume_directly(group, client.client_id, message) for _ in range(2)]
         assert [result["consumeResult"] for result in results] == ["CR_SUCCESS", "CR_THROW_EXCEPTION"]
         assert seen == [(b"0", receipt.queue)] * 2
+
+
+async def test_places_by_time_and_a_group_that_keeps_its_place_elsewhere(rocketmq: RocketMQCluster, impl: str) -> None:
+    topic, group = unique("orders"), unique("g")
+    async with Client(rocketmq.name_server, impl=impl) as client, client.admin() as admin:
+        (first, *_) = await filled(client, topic, 3)
+        await sleep(0.05)
+        between = time.time() * 1000
+        await sleep(0.05)
+        async with client.producer(unique("p")) as producer:
+            await producer.send(Message(topic, b"later"), queue=first.queue)
+        assert (await admin.offsets_at(topic, between))[first.queue] == 3
+        assert (await admin.offsets_at(topic, "first"))[first.queue] == 0
+        assert (await admin.offsets_at(topic, "last"))[first.queue] == 4
+        await admin.create_group(group)
+        await admin.commit_offsets(group, {first.queue: 3})
+        assert (await admin.offsets(topic, group))[first.queue]["committed"] == 3
+        progress = await admin.progress(group, topic)
+        assert progress[first.queue].lag == 1
+
+
+async def test_tags_and_properties_choose_within_ranges_that_were_assigned(
+    rocketmq: RocketMQCluster, impl: str
+) -> None:
+    topic = unique("orders")
+    async with Client(rocketmq.name_server, impl=impl) as client:
+        (first, *_) = await filled(client, topic, 2, tag="paid", properties={"n": "7"})
+        async with client.producer(unique("p")) as producer:
+            for _ in range(3):
+                await producer.send(Message(topic, b"x", tag="void"), queue=first.queue)
+        for expression in ("paid || other", Sql("n > 5")):
+            found = []
+            async with client.pull_consumer(
+                unique("g"), assign={first.queue: (0, 5)}, expression=expression
+            ) as consumer:
+                async for batch in consumer.batches():
+                    found += [message.offset for message in batch]
+                assert consumer.ended
+                assert await consumer.receive_batch(timeout=WITHIN) is None
+            assert found == [0, 1], expression

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError, MQError
-from mqclient.rocketmq.sync import Client, Message, MessageQueue, Retry
+from mqclient.rocketmq.sync import Client, Message, MessageQueue, Retry, Sql
 from tests.api.conftest import RocketMQCluster
 from tests.support.pace.sync import sleep
 from tests.support.seen import unique
@@ -151,3 +151,39 @@ def test_a_member_consumes_at_our_wish(rocketmq: RocketMQCluster, impl: str) -> 
             results = [admin.consume_directly(group, client.client_id, message) for _ in range(2)]
         assert [result["consumeResult"] for result in results] == ["CR_SUCCESS", "CR_THROW_EXCEPTION"]
         assert seen == [(b"0", receipt.queue)] * 2
+
+
+def test_places_by_time_and_a_group_that_keeps_its_place_elsewhere(rocketmq: RocketMQCluster, impl: str) -> None:
+    topic, group = unique("orders"), unique("g")
+    with Client(rocketmq.name_server, impl=impl) as client, client.admin() as admin:
+        (first, *_) = filled(client, topic, 3)
+        sleep(0.05)
+        between = time.time() * 1000
+        sleep(0.05)
+        with client.producer(unique("p")) as producer:
+            producer.send(Message(topic, b"later"), queue=first.queue)
+        assert (admin.offsets_at(topic, between))[first.queue] == 3
+        assert (admin.offsets_at(topic, "first"))[first.queue] == 0
+        assert (admin.offsets_at(topic, "last"))[first.queue] == 4
+        admin.create_group(group)
+        admin.commit_offsets(group, {first.queue: 3})
+        assert (admin.offsets(topic, group))[first.queue]["committed"] == 3
+        progress = admin.progress(group, topic)
+        assert progress[first.queue].lag == 1
+
+
+def test_tags_and_properties_choose_within_ranges_that_were_assigned(rocketmq: RocketMQCluster, impl: str) -> None:
+    topic = unique("orders")
+    with Client(rocketmq.name_server, impl=impl) as client:
+        (first, *_) = filled(client, topic, 2, tag="paid", properties={"n": "7"})
+        with client.producer(unique("p")) as producer:
+            for _ in range(3):
+                producer.send(Message(topic, b"x", tag="void"), queue=first.queue)
+        for expression in ("paid || other", Sql("n > 5")):
+            found = []
+            with client.pull_consumer(unique("g"), assign={first.queue: (0, 5)}, expression=expression) as consumer:
+                for batch in consumer.batches():
+                    found += [message.offset for message in batch]
+                assert consumer.ended
+                assert consumer.receive_batch(timeout=WITHIN) is None
+            assert found == [0, 1], expression

@@ -142,14 +142,15 @@ class VirtualCluster:
         for service in self.door.services:
             service.broker.make_topic(name, queues)
 
-    def fill(self, topic: str, each: int) -> None:
+    def fill(self, topic: str, each: int, tag: str = "") -> None:
         """So many messages into each queue of the first broker."""
         from mqclient.broker.remoting.state import Incoming
 
         broker = self.broker.broker
+        properties = b"TAGS\x01%s\x02" % tag.encode() if tag else b""
         for queue_id in range(broker.topics[topic].write_queues):
             for number in range(each):
-                broker.store(Incoming(topic, queue_id, b"%d-%d" % (queue_id, number), b""))
+                broker.store(Incoming(topic, queue_id, b"%d-%d" % (queue_id, number), properties))
 
 
 class VirtualClient:

@@ -11,7 +11,7 @@ from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import BrokerError, Response
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.assigned import Ends
+from mqclient.rocketmq.remoting.assigned import Ends, RangesRead
 from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -28,9 +28,11 @@ def cluster_fixture(codec: Any) -> VirtualCluster:
     return cluster
 
 
-def opened(client: VirtualClient, assign: Mapping[MessageQueue, Ends]) -> tuple[PullEngine, Slot[None]]:
+def opened(
+    client: VirtualClient, assign: Mapping[MessageQueue, Ends], expression: str = "*"
+) -> tuple[PullEngine, Slot[None]]:
     with client.driver.enter():
-        engine = PullEngine(client.engine, "g", {}, MemberOptions(pull_batch=4), assign=assign)
+        engine = PullEngine(client.engine, "g", {}, MemberOptions(pull_batch=4), assign=assign, expression=expression)
         started = engine.start()
     client.cluster.world.advance(1)
     return engine, started
@@ -107,6 +109,37 @@ def test_a_queue_that_is_not_there(cluster: VirtualCluster) -> None:
 def test_what_is_no_range(cluster: VirtualCluster, assign: Mapping[MessageQueue, Ends]) -> None:
     with pytest.raises(ConfigError, match="assign"):
         opened(cluster.client(), assign)
+
+
+def test_at_the_end_of_all_ranges_nobody_waits_in_vain(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: (0, 3), OTHER: (1, 2)})
+    assert not engine.ended()
+    assert sorted(bodies(client, engine)) == [b"0-0", b"0-1", b"0-2", b"1-1"]
+    assert engine.ended()
+    with client.driver.enter(), pytest.raises(RangesRead, match="read to its end"):
+        engine.wait_for_batch()
+    with client.driver.enter(), pytest.raises(RangesRead):
+        engine.refill()
+
+
+def test_a_filter_that_leaves_nothing_of_the_end_ends_the_reading(cluster: VirtualCluster) -> None:
+    cluster.fill("orders", 9, tag="paid")
+    cluster.fill("orders", 9, tag="void")
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: (0, 24)}, "paid")
+    assert len(bodies(client, engine)) == 9
+    assert engine.ended()
+    client = cluster.client()
+    engine, started = opened(client, {QUEUE: (18, 30)}, "paid")
+    assert started.done
+    assert not engine.ended()
+    with client.driver.enter():
+        waits = engine.wait_for_batch()
+    cluster.fill("orders", 6, tag="void")
+    client.cluster.world.advance(60)
+    assert waits.done
+    assert engine.ended()
 
 
 def test_the_client_closes_it(cluster: VirtualCluster) -> None:
