@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from mqclient import _impl
 from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import run_steps
-from mqclient.errors import ConfigError
 from mqclient.io.aio import AsyncioDriver
 from mqclient.io.opening import Opening
 from mqclient.io.tls import encrypted
@@ -128,8 +127,6 @@ class Client:
         nothing; an offset that is not there is an error. `expression` (tags, or `Sql(…)`) then chooses among the
         messages. When all ends are reached, `batches()` and iteration end, and `ended` is true.
         """
-        if assign is None and expression != EVERYTHING:
-            raise ConfigError("expression= goes with assign=; otherwise topics={name: expression}")
         given: dict[str, Any] = {} if assign is None else {"limits": LIMITS}
         given |= {"retries": False, "consume_type": "CONSUME_ACTIVELY", "pull_batch": 1024, **options}
         wanted = topics_of(topics) if assign is None else {}

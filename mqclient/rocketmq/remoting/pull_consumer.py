@@ -41,6 +41,8 @@ class PullEngine:
         assign: Mapping[MessageQueue, Ends] | None = None,
         expression: str = EVERYTHING,
     ) -> None:
+        if assign is None and expression != EVERYTHING:
+            raise ConfigError("expression= goes with assign=; otherwise topics={name: expression}")
         self.member = (
             Member(client, group, topics, options, self)
             if assign is None

@@ -142,6 +142,11 @@ def test_a_filter_that_leaves_nothing_of_the_end_ends_the_reading(cluster: Virtu
     assert engine.ended()
 
 
+def test_an_expression_belongs_to_its_topic_unless_queues_are_assigned(cluster: VirtualCluster) -> None:
+    with pytest.raises(ConfigError, match="goes with assign="):
+        PullEngine(cluster.client().engine, "g", {"orders": "*"}, MemberOptions(), expression="paid")
+
+
 def test_the_client_closes_it(cluster: VirtualCluster) -> None:
     client = cluster.client()
     engine, _ = opened(client, {QUEUE: 6})
