@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
-"""Which queues are mine: the RocketMQ allocation rules, rendezvous and sticky; told in `mqclient/_native/allocation.pyi`.
+"""Which queues are mine: the RocketMQ allocation rules, rendezvous and sticky; see `mqclient/_native/allocation.pyi`.
 
 | part | what |
 |---|---|

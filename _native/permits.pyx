@@ -11,7 +11,7 @@ from common.ack_id cimport ACK_ID_CAPSULE, ack_id, read_ack_id
 from cpython.long cimport PyLong_AsUnsignedLongLongMask
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 

@@ -1,6 +1,6 @@
 # Where a message lies, told by the extension that made it to the one that acknowledges, without attribute lookups.
 #
-# The class of the message offers `__ack_id__`: a capsule named ACK_ID_CAPSULE around a `read_ack_id`, that is called for
+# The class of the message offers `__ack_id__`: a capsule named ACK_ID_CAPSULE around a `read_ack_id`, called for
 # objects of exactly this class. `holder` is what has the attribute `ack_set` (borrowed, NULL: nothing has).
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t

@@ -214,7 +214,7 @@ cdef class Mailbox:
             self._open(sealed, clears, source_clears)
 
     cdef list _gather(self, list taken, Py_ssize_t limit, list touched):
-        """Append messages up to the limit, or up to what is sealed; a list that is all there is is given back as it is."""
+        """Append messages up to the limit, or up to what is sealed; a list that is all there is is given as it is."""
         cdef _Put put = self._front
         cdef Source source
         cdef Py_ssize_t count

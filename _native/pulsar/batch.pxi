@@ -121,7 +121,7 @@ cdef class BatchBuilder:
             write_properties(&self.w, 1, properties)
             put_single(&self.w, begin, s)
             self.count += 1
-        except:
+        except BaseException:
             if self.w.bytes != NULL:
                 self.w.size = begin
             raise

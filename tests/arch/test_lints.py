@@ -114,4 +114,6 @@ def test_nothing_committed_names_this_machine() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("cython_lint") is None, reason="cython-lint is not installed")
 def test_cython_lint_has_nothing_to_say() -> None:
-    run("cython_lint", "--max-line-length=120", "_native")
+    # it asks pycodestyle, a command beside this interpreter
+    beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    run("cython_lint.cython_lint", "--max-line-length=120", "_native", PATH=beside)
