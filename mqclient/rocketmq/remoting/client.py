@@ -16,9 +16,10 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timers
-from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError, ProtocolError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.remoting.address_server import EVERY, FIRST, AddressServer
+from mqclient.rocketmq.remoting.advice import hint
 from mqclient.rocketmq.remoting.asked import Asked
 from mqclient.rocketmq.remoting.bodies import read_body
 from mqclient.rocketmq.remoting.cache import UNLIMITED, Cache
@@ -114,8 +115,10 @@ class ClientEngine:
         *,
         blocking: bool = True,
         tls: object | None = None,
+        origin: str = "name server",
     ) -> None:
         self.blocking = blocking
+        self._origin = origin
         self.driver = driver
         self.impl = impl
         self.options = options
@@ -186,9 +189,9 @@ class ClientEngine:
     def _source(self, address: str) -> str:
         """Where an address is from, for people who look for the reason why nobody answers there."""
         if address in self.name_servers.addresses:
-            return "name server" if self._address_server is None else f"from {self._address_server.url}"
-        hint = "the broker's brokerIP1, or rewrite_address=, can change it" if private(address) else "of a route"
-        return f"told by name server {self.name_servers.current}: {hint}"
+            return self._origin if self._address_server is None else f"from {self._address_server.url}"
+        cure = "the broker's brokerIP1, or rewrite_address=, can change it" if private(address) else "of a route"
+        return f"told by name server {self.name_servers.current}: {cure}"
 
     def sending_address(self, name: str) -> str:
         """As `broker_address`, for sends: the VIP channel's if that is wanted."""
@@ -281,7 +284,7 @@ class ClientEngine:
             else:
                 body: bytes = frame.body
                 return body
-        raise LinkError(f"no name server of {self.name_servers} answered: {lost}{_hint(lost)}") from lost
+        raise LinkError(f"no name server of {self.name_servers} answered: {lost}{hint(lost)}") from lost
 
     def _find_name_servers_steps(self) -> Steps[None]:
         """Wait for the address server's page; one request for all who wait."""
@@ -420,13 +423,3 @@ class ClientEngine:
     def _on_route(self, topic: str) -> None:
         for participant in [*self.producers.values(), *self.consumers.values()]:
             participant.on_route(topic)
-
-
-def _hint(lost: BaseException | None) -> str:
-    """What may be wrong where something answered, but not as a name server does."""
-    if not isinstance(lost, LinkError):
-        return ""
-    if isinstance(lost.__cause__, ProtocolError):
-        return " (what listens there speaks another protocol: name servers listen on port 9876 by default)"
-    closed = "closed by the other side" in str(lost) or isinstance(lost.__cause__, ConnectionResetError)
-    return " (is it a name server, and does it want TLS, tls=rocketmq.TLS()?)" if closed else ""

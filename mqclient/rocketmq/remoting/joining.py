@@ -16,11 +16,11 @@ LOG = logging.getLogger("mqclient.remoting")
 
 
 def route_steps(member: Any, topic: str) -> Steps[None]:
-    """A topic may come to be with its first message; a name server that is not there is told to the caller."""
+    """A topic may come to be with its first message; anything else that is wrong is told to the caller."""
     try:
         yield member.client.routes.fetch(topic)
     except MQError as error:
-        if error.code is None:
+        if error.code != Response.TOPIC_NOT_EXIST:
             raise
         if not member.is_retry(topic):
             LOG.warning("consumer:%s subscribed to %s, which is not there yet: %s", member.group, topic, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 from random import Random
@@ -22,7 +23,7 @@ class NameServers:
     """
 
     def __init__(self, addresses: str | Iterable[str], random: Random, *, wanted: bool = True) -> None:
-        texts = addresses.split(";") if isinstance(addresses, str) else list(addresses)
+        texts = re.split("[;,]", addresses) if isinstance(addresses, str) else list(addresses)
         self._random = random
         self.addresses: list[str] = []
         self._index = 0

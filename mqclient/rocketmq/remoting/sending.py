@@ -9,6 +9,7 @@ from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.rocketmq.codes import BrokerError, Response
 from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.advice import SILENT
 from mqclient.rocketmq.remoting.outgoing import STORED, Prepared, Stored
 from mqclient.rocketmq.remoting.routes import Route
 
@@ -98,7 +99,7 @@ class Sending:
 
         def late(now: Now) -> None:
             asked = f"name server {client.name_servers}" if len(client.name_servers) else "the address server"
-            error = DeadlineError(f"no route of {topic} in time: {asked} did not answer")
+            error = DeadlineError(f"no route of {topic} in time: {asked} did not answer ({SILENT})")
             error.outcome_unknown = False
             self._end(error.about(request="GET_ROUTEINFO_BY_TOPIC"))
 
