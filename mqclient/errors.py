@@ -6,6 +6,7 @@ MQError
 ├── DeadlineError    the time given ran out                                          (also TimeoutError)
 ├── LinkError        a connection could not be made or was lost                      (also ConnectionError)
 ├── ProtocolError    bytes that do not follow the protocol
+├── CryptoError      a key could not be had, or did not fit
 └── RemoteError      the broker answered with an error; `code` and `remark` are its own
 """
 
@@ -70,6 +71,10 @@ class LinkError(MQError, ConnectionError):
 
 class ProtocolError(MQError):
     """Bytes that do not follow the protocol: the connection that brought them is closed."""
+
+
+class CryptoError(MQError):
+    """A key of end-to-end encryption could not be had, or what was sealed does not open with it."""
 
 
 class RemoteError(MQError):

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from mqclient.config import TLS
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
+    from mqclient.pulsar.encryption import Decryption, Encryption, Key
     from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView
 
-__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Delays", "Message", "MessageId", "Producer",
-           "Reader", "TableView", "basic", "mutual_tls", "oauth2", "token"]  # fmt: skip
+__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption", "Key",
+           "Message", "MessageId", "Producer", "Reader", "TableView", "basic", "mutual_tls", "oauth2",
+           "token"]  # fmt: skip
 
 _FACE = ("Client", "Consumer", "Producer", "Reader", "TableView")
 _OPTIONS = ("DeadLetter", "Delays")
+_ENCRYPTION = ("Decryption", "Encryption", "Key")
 _AUTH = ("basic", "mutual_tls", "token")
 _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")
 
@@ -42,6 +45,10 @@ def __getattr__(name: str) -> Any:
         from mqclient.pulsar import consumer_options
 
         return getattr(consumer_options, name)
+    if name in _ENCRYPTION:
+        from mqclient.pulsar import encryption
+
+        return getattr(encryption, name)
     if name in _AUTH:
         from mqclient.pulsar import auth
 

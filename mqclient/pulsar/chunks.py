@@ -40,10 +40,10 @@ class Gathering:
         self.parts: list[bytes] = []
         self.size = 0
 
-    def append(self, entry: Any) -> None:
+    def append(self, entry: Any, payload: Any) -> None:
         self.keys.append((entry.ledger, entry.entry))
-        self.parts.append(bytes(entry.payload))
-        self.size += len(entry.payload)
+        self.parts.append(bytes(payload))
+        self.size += len(payload)
 
 
 class Chunks:
@@ -68,13 +68,13 @@ class Chunks:
     def __len__(self) -> int:
         return len(self._gatherings)
 
-    def add(self, entry: Any) -> Whole | None:
-        """Take a part; what comes back is the message, if it is whole with it."""
+    def add(self, entry: Any, payload: Any) -> Whole | None:
+        """Take a part, with its payload as it was sealed; what comes back is the message, if it is whole with it."""
         gathering = self._begun(entry)
         if gathering is None:
             return None
-        gathering.append(entry)
-        self._bytes += len(entry.payload)
+        gathering.append(entry, payload)
+        self._bytes += len(payload)
         if len(gathering.keys) < gathering.total:
             self._make_room()
             self._arm()

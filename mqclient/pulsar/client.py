@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from itertools import count
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mqclient.core.budget import Budget
 from mqclient.core.driver import Address, Driver, Now
@@ -19,6 +19,8 @@ from mqclient.pulsar.auth import Authentication, NoAuthentication, TlsAuthentica
 from mqclient.pulsar.codes import LookupType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import ServiceUrl, TopicName
+
+T = TypeVar("T")
 
 MAX_REDIRECTS = 20
 
@@ -105,34 +107,38 @@ class ClientEngine:
 
     def credentials(self) -> Slot[bytes | None]:
         """What to show now. A supplier may be user code, and slow, so it is asked outside."""
-        slot: Slot[bytes | None] = Slot()
-
-        def ask(_: Any) -> Any:
-            try:
-                data = self.auth.data()
-            except Exception as error:
-                return self._shown(slot, None, error)
-            return ask_later(data) if isawaitable(data) else self._shown(slot, data, None)
-
-        async def ask_later(data: Awaitable[bytes | None]) -> None:
-            try:
-                found = await data
-            except Exception as error:
-                self._shown(slot, None, error)
-            else:
-                self._shown(slot, found, None)
-
         if isinstance(self.auth, NoAuthentication | TlsAuthentication):
             return completed(None)
-        self.driver.run_user(ask, None)
+        return self.ask_user(self.auth.data)
+
+    def ask_user(self, ask: Callable[[], T | Awaitable[T]]) -> Slot[T]:
+        """Call the user's code outside of any entry; its answer may be awaited for."""
+        slot: Slot[T] = Slot()
+
+        def call(_: Any) -> Any:
+            try:
+                found = ask()
+            except Exception as error:
+                return self._answered(slot, None, error)
+            return wait(found) if isawaitable(found) else self._answered(slot, found, None)
+
+        async def wait(found: Awaitable[T]) -> None:
+            try:
+                answer = await found
+            except Exception as error:
+                self._answered(slot, None, error)
+            else:
+                self._answered(slot, answer, None)
+
+        self.driver.run_user(call, None)
         return slot
 
-    def _shown(self, slot: Slot[bytes | None], data: bytes | None, error: Exception | None) -> None:
+    def _answered(self, slot: Slot[Any], found: Any, error: Exception | None) -> None:
         with self.driver.enter():
             if error is not None:
                 slot.fail(error)
             else:
-                slot.complete(data)
+                slot.complete(found)
 
     # ---- connections and lookups
 

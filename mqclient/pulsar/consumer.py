@@ -26,6 +26,7 @@ from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.redelivery import Redelivery
 from mqclient.pulsar.seeking import Seeking
 from mqclient.pulsar.unacked import Unacked
+from mqclient.pulsar.unsealing import Unsealer
 from mqclient.pulsar.values import Values
 
 if TYPE_CHECKING:
@@ -80,13 +81,14 @@ class ConsumerEngine:
         self.letters = None if options.letters is None else DeadLetters(self, options.letters)
         self.chunks = Chunks(self, options.chunked_pending, options.chunk_expiry)
         self.values = Values(self, options.schema) if options.schema is not None else None
+        self.unsealer = Unsealer(self, options.decrypt)
         self._home = home
         self._codec = client.impl.pulsar
         self._text = str(topic)
         self.seeking = Seeking(self)
         self.intake = Intake(self, permits, None if home is None else home.mailbox)
         self.mailbox = self.intake.mailbox
-        self.on_entry = self.intake.on_entry
+        self.on_entries = self.intake.on_entries
         self._failure: MQError | None = None
         if home is not None:
             self.permits.pause()
@@ -216,6 +218,7 @@ class ConsumerEngine:
             "epoch": self.attachment.epoch,
             "active": self.active,
             "mailbox": self.intake.source.waiting,
+            "unread": self.unsealer.unread,
             "untold": self.intake.source.untold,
             "acks_waiting": len(self.acks.set),
             "nacks_waiting": len(self.redelivery),
@@ -315,6 +318,7 @@ class ConsumerEngine:
         self.chunks.clear()
         if self.values is not None:
             self.values.clear()
+        self.unsealer.clear()
         self.acks.set.forget()
         self.redelivery.clear()
 

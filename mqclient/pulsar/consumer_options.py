@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mqclient.errors import ConfigError
+from mqclient.pulsar.encryption import Decryption, Encryption
 from mqclient.pulsar.options import SUB_TYPES
 
 
@@ -34,12 +35,14 @@ class Delays:
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """What is redelivered more than `max_redeliveries` times goes to `topic` ("<topic>-<subscription>-DLQ"), where
-    `initial_subscription`, if given, waits for it. `retry_topic`: "<topic>-<subscription>-RETRY"."""
+    `initial_subscription`, if given, waits for it. `retry_topic`: "<topic>-<subscription>-RETRY". `encrypt`: letters
+    are encrypted; without it those of messages that were decrypted here are in the clear."""
 
     max_redeliveries: int = 16
     topic: str | None = None
     retry_topic: str | None = None
     initial_subscription: str | None = None
+    encrypt: Encryption | None = None
 
     def __post_init__(self) -> None:
         if self.max_redeliveries < 1:
@@ -66,7 +69,8 @@ class ConsumerOptions:
 
     `listener(message)` is called with each message, `threads` at once; returning acknowledges it, raising refuses it.
     `on_active(topic, active)` is told when a failover consumer becomes the one that receives, or no longer is.
-    `schema`: see `mqclient.pulsar.schema`; `Message.value` gives what it makes of a body.
+    `schema`: see `mqclient.pulsar.schema`; `Message.value` gives what it makes of a body. `decrypt`: a `Decryption`
+    says where the keys of encrypted messages are; without one they are not given out.
     `queue_memory`: bytes that may wait here; the queue then starts at one message and grows, up to `receiver_queue`,
     as long as its user keeps up.
     """
@@ -99,6 +103,7 @@ class ConsumerOptions:
     threads: int = 1
     on_active: Callable[[str, bool], Any] | None = None
     queue_memory: int = 0
+    decrypt: Decryption | None = None
 
     def __post_init__(self) -> None:
         if self.type not in SUB_TYPES:

@@ -120,7 +120,7 @@ class DeadLetters:
         """Opened when it is needed first; one that could not be opened is tried anew by the next letter."""
         slot = self._producers.get(topic)
         if slot is None or (slot.done and slot.error is not None):
-            options: dict[str, Any] = {"batching": False, "chunking": True}
+            options: dict[str, Any] = {"batching": False, "chunking": True, "encrypt": self._policy.encrypt}
             if topic == self._topic:
                 options["initial_subscription"] = self._policy.initial_subscription
             slot = self._producers[topic] = open_producer(self._consumer.client, topic, options, None)

@@ -1,4 +1,4 @@
-"""Owns the way from a payload to SEND frames: metadata, compression, the size limit, chunks."""
+"""Owns the way from a payload to SEND frames: metadata, compression, encryption, the size limit, chunks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mqclient.pulsar.codes import CompressionType
 
 if TYPE_CHECKING:
     from mqclient.pulsar.options import ProducerOptions
+    from mqclient.pulsar.sealing import Sealer
 
 FORMATS: Final[Mapping[str, tuple[int, str]]] = {
     "lz4": (CompressionType.LZ4, "lz4-block"),
@@ -26,7 +27,7 @@ class Framer:
     """One producer's. `name` and `schema_version` are what the broker answered last."""
 
     __slots__ = ("_chunk_size", "_chunking", "_codec", "_kind", "_producer_id", "_shrink", "_threshold", "name",
-                 "schema_version")  # fmt: skip
+                 "schema_version", "sealer")  # fmt: skip
 
     def __init__(self, codec: Any, producer_id: int, options: ProducerOptions) -> None:
         self._codec = codec
@@ -39,6 +40,7 @@ class Framer:
             lookup(self._shrink)  # a library that is missing is told when the producer is made
         self.name = options.name or ""
         self.schema_version: bytes | None = None
+        self.sealer: Sealer | None = None
 
     def frame(self, batch: Batch, payload: Any, limit: int, fields: dict[str, Any]) -> int:
         """Give the batch its frame, ready to be written again and again; how many bytes it is. Too large: it raises.
@@ -57,12 +59,18 @@ class Framer:
         last = batch.last_sequence_id
         if last > batch.sequence_id and not batch.scattered:
             fields["highest_sequence_id"] = last
+        sealer = self.sealer
+        if sealer is not None:
+            fields |= sealer.fields()
         metadata = self._metadata(batch, fields)
+        around = len(metadata) if sealer is None else len(metadata) + sealer.overhead
         most = limit if not self._chunk_size else min(limit, self._chunk_size)
-        if self._chunking and len(metadata) + len(payload) > most:
-            return self._chunks(batch, payload, most - len(metadata), fields)
-        if len(metadata) + len(payload) > limit:
+        if self._chunking and around + len(payload) > most:
+            return self._chunks(batch, payload, most - around, fields)
+        if around + len(payload) > limit:
             raise _too_large(size, len(payload), limit, self._chunking)
+        if sealer is not None:
+            payload = sealer.seal(fields, payload)
         batch.frame = self._codec.encode_send(
             self._producer_id,
             batch.sequence_id,
@@ -92,8 +100,12 @@ class Framer:
         fields.setdefault("uncompressed_size", len(view))
         frames = []
         for number in range(count):
-            metadata = self._metadata(batch, {**fields, "chunk_id": number})
-            part = view[number * room : (number + 1) * room]
+            part: Any = view[number * room : (number + 1) * room]
+            fields["chunk_id"] = number
+            if self.sealer is not None:
+                fields |= self.sealer.fields()
+                part = self.sealer.seal(fields, part)
+            metadata = self._metadata(batch, fields)
             frames.append(
                 self._codec.encode_send(
                     self._producer_id, batch.sequence_id, metadata, part, is_chunk=True, txn=fields.get("txn")

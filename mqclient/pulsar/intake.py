@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.core.mailbox import Mailbox
 from mqclient.pulsar.adaptive import Adaptive
+from mqclient.pulsar.chunks import Whole
 from mqclient.pulsar.dead_letter import DeadLetters
 from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.start import Start
@@ -36,6 +37,7 @@ class Intake:
         "_driver",
         "_durable",
         "_make",
+        "_plain",
         "_reasons",
         "_repeats",
         "_sealed",
@@ -67,12 +69,39 @@ class Intake:
         self._adaptive = (
             Adaptive(permits, options.receiver_queue, options.queue_memory) if options.queue_memory else None
         )
+        self._plain = not (self._sealed or self._adaptive or permits.zero_queue or consumer.values is not None)
+        """Nothing here has to look at each entry by itself."""
         self.start = Start(self._codec, options)
         self.mailbox = self._own_mailbox() if mailbox is None else mailbox
         self._box: Any = self.mailbox.box
         self.source = self._make(consumer, 0, 0)
 
     # ---- told by the connection
+
+    def on_entries(self, entries: list[Any]) -> None:
+        """What came in a row: all that needs no decision goes to the mailbox at once, the rest one by one."""
+        at = 0
+        while at < len(entries):
+            if self._plain and not self._consumer.seeking.leaves(self.source.epoch) and not self._consumer.unsealer:
+                at = self._take_plain(entries, at)
+            if at < len(entries):
+                self.on_entry(entries[at])
+                at += 1
+
+    def _take_plain(self, entries: list[Any], at: int) -> int:
+        """The plain entries from `at` on; the place of the first that is not."""
+        source = self.source
+        hidden = self.start.at
+        ledger, until = (-1, -1) if hidden is None else (hidden.ledger, hidden.entry)
+        messages, charged, at = self._codec.decode_run(entries, at, self._text, source.epoch, ledger, until)
+        if charged and self.permits.arrive(charged, source.epoch):
+            if self._repeats:
+                covers = self._consumer.acks.covers
+                messages = [one for one in messages if not covers(one.entry.ledger, one.entry.entry, one.batch_index)]
+                self.permits.release(charged - len(messages), self._reasons.SKIPPED, source.epoch)
+            if messages:
+                self.mailbox.put_many(messages, source)
+        return at
 
     def on_entry(self, entry: Any) -> None:
         source = self.source
@@ -88,24 +117,45 @@ class Intake:
             self.permits.release(entry.charged, self._reasons.SKIPPED, epoch)
         elif values is None or values.admit(entry, source):
             self.deliver(entry, source)
-        if self.permits.zero_queue:
-            self.permits.receivers(self.mailbox.waiters)
+        self.look_for_receivers()
 
     def deliver(self, entry: Any, source: Any) -> None:
-        """An entry that was charged, and whose schema is known, to where its messages wait."""
+        """An entry that was charged, and whose schema is known; what is sealed is opened first, in its turn."""
+        if entry.encrypted or self._consumer.unsealer:
+            self._consumer.unsealer.take(entry, source)
+        else:
+            self.hand_over(entry, source)
+
+    def hand_over(self, entry: Any, source: Any, payload: bytes | None = None) -> None:
+        """To where its messages wait. `payload` stands in for one that was sealed."""
         letters = self._consumer.letters
+        sealed: Any = entry if payload is None else Whole(entry, payload)
         if entry.chunk_id is not None and entry.corrupt is None:
-            self._on_part(entry, source)
+            self._on_part(entry, source, entry.payload if payload is None else payload)
         elif letters is not None and entry.redelivery_count > letters.limit:
-            self._bury(entry, source.epoch, letters)
-        elif self._sealed or (entry.compression and entry.corrupt is None):
-            self.mailbox.put_sealed(entry, entry.charged, source)
+            self._bury(sealed, source.epoch, letters)
+        elif self._sealed or sealed is not entry or (entry.compression and entry.corrupt is None):
+            self.mailbox.put_sealed(sealed, entry.charged, source)
         else:
             batch = self._codec.decode_messages(entry)
             messages = self._wanted(entry, list(batch))
             self._settle(entry, source.epoch, batch, len(messages))
             if messages:
                 self.mailbox.put_many(messages, source)
+
+    # ---- told by what opens sealed entries
+
+    def hand_over_raw(self, entry: Any, source: Any) -> None:
+        """One message, as it is: nobody here can read it."""
+        self.mailbox.put_sealed(entry, entry.charged, source)
+
+    def leave_out(self, entry: Any, source: Any) -> None:
+        self.permits.release(entry.charged, self._reasons.DISCARDED, source.epoch)
+
+    def look_for_receivers(self) -> None:
+        """Who waits at an empty queue of none asks again, if what was on its way to it was left out."""
+        if self.permits.zero_queue:
+            self.permits.receivers(self.mailbox.waiters)
 
     # ---- told by the mailbox
 
@@ -163,6 +213,7 @@ class Intake:
         values = self._consumer.values
         if values is not None:
             self.permits.release(values.clear(), self._reasons.DISCARDED, source.epoch)
+        self.permits.release(self._consumer.unsealer.clear(), self._reasons.DISCARDED, source.epoch)
 
     def expect_again(self) -> None:
         """Entries come again of which a part may be acknowledged here already."""
@@ -205,10 +256,10 @@ class Intake:
             on_wait=self.on_wait if self.permits.zero_queue or self._adaptive is not None else None,
         )
 
-    def _on_part(self, entry: Any, source: Any) -> None:
+    def _on_part(self, entry: Any, source: Any, payload: Any) -> None:
         """Of a message in parts: with its last one it is whole and takes that part's permit along."""
         letters = self._consumer.letters
-        whole = self._consumer.chunks.add(entry)
+        whole = self._consumer.chunks.add(entry, payload)
         if whole is None:
             last = entry.chunk_id + 1 == entry.num_chunks
             reason = self._reasons.DISCARDED if last else self._reasons.CHUNK

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from mqclient.errors import ConfigError
 from mqclient.pulsar.codes import ProducerAccessMode, SubType
+from mqclient.pulsar.encryption import Encryption
 
 O = TypeVar("O")  # noqa: E741
 
@@ -38,6 +39,7 @@ class ProducerOptions:
     is asked whether it has grown.
     `access`: "shared", "exclusive", "wait" (until it can be exclusive) or "fence" (all others out).
     `initial_subscription`: made with the topic if it is not there yet. `send_timeout` 0: none.
+    `encrypt`: an `Encryption` says who alone may read the bodies; properties and keys stay in the clear.
     """
 
     name: str | None = None
@@ -59,6 +61,7 @@ class ProducerOptions:
     access: str = "shared"
     initial_subscription: str | None = None
     schema: Any = None
+    encrypt: Encryption | None = None
 
     def __post_init__(self) -> None:
         self._check_sizes()

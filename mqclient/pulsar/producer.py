@@ -24,6 +24,7 @@ from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
 from mqclient.pulsar.outgoing import Part, Scattered, prepare, valued
 from mqclient.pulsar.pending import Pending
+from mqclient.pulsar.sealing import Sealer
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
@@ -50,6 +51,8 @@ class ProducerEngine:
         self.published = -1 if options.initial_sequence_id is None else options.initial_sequence_id
         self.counts = {"messages": 0, "batches": 0, "late": 0, "resent": 0}
         self.framer = Framer(client.impl.pulsar, self.producer_id, options)
+        if options.encrypt is not None:
+            self.framer.sealer = Sealer(client, str(topic), options.encrypt)
         self.pending = Pending(client.timers, str(topic), options.send_timeout)
         gathering = KeyedGathering if options.batching == "key" else Gathering
         self._gathering: Gathering = gathering(
@@ -70,7 +73,16 @@ class ProducerEngine:
 
     def open(self, deadline: float) -> Slot[None]:
         self.client.join(self)
-        return self.attachment.start(deadline)
+        if self.framer.sealer is None:
+            return self.attachment.start(deadline)
+        return run_steps(self._open_sealed_steps(self.framer.sealer, deadline))
+
+    def _open_sealed_steps(self, sealer: Sealer, deadline: float) -> Steps[None]:
+        yield run_steps(sealer.start_steps())
+        if self.failure is not None:  # closed while keys were looked for
+            sealer.stop()
+            raise self.failure
+        yield self.attachment.start(deadline)
 
     def submit(self, message: Any, reserved: bool = False) -> SendFuture | None:
         """Take one message; its future, or None while there is no room for it: see `submit_late`."""
@@ -112,11 +124,12 @@ class ProducerEngine:
         steps: Steps[Any] = bulk.send_many_steps(self._gathering, items, self.refused)
         return run_steps(steps)
 
-    def send_rows(self, columns: Mapping[str, Any], rows: int) -> Slot[list[Rows]]:
-        """Take rows of Arrow columns, in entries of their own; done when each has its outcome."""
+    def send_rows(self, columns: Mapping[str, Any], rows: int, first: int | None = None) -> Slot[list[Rows]]:
+        """Take rows of Arrow columns, in entries of their own; done when each has its outcome. `first`: the sequence id
+        of the first row; the others get those after it."""
         if self.options.batching is not True:
             return failed(ConfigError("rows travel in batches: send_arrow needs a producer with batching=True"))
-        return run_steps(bulk.send_rows_steps(self._gathering, columns, rows, self.refused))
+        return run_steps(bulk.send_rows_steps(self._gathering, columns, rows, self.refused, first))
 
     def _send_late_steps(self, message: Any) -> Steps[MessageId]:
         while True:
@@ -245,6 +258,7 @@ class ProducerEngine:
             topic_epoch=self._topic_epoch,
             initial_subscription=self.options.initial_subscription,
             schema=None if self.options.schema is None else self.options.schema.info,
+            encrypted=self.options.encrypt is not None,
         )
 
     def on_lost(self, connection: Connection, cause: MQError) -> None:
@@ -259,6 +273,8 @@ class ProducerEngine:
         if self._asked is not None:
             self._asked.fail(error)
         self._gathering.stop()
+        if self.framer.sealer is not None:
+            self.framer.sealer.stop()
         self.pending.fail_all(error)
 
     def on_receipt(self, sequence_id: int, ledger: int, entry: int) -> None:

@@ -102,6 +102,7 @@ LAZY = {
     "snappy": ("mqclient/core/compress.py",),
     "cramjam": ("mqclient/core/compress.py",),
     "orjson": ("mqclient/core/json.py",),
+    "cryptography": ("mqclient/pulsar/crypto.py",),
 }
 """Packages that one place alone knows."""
 
