@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mqclient.errors import ConfigError
 from mqclient.spark.options import EARLIEST, Position
+
+MANY: Final = 1 << 20
+"""Steps of a batch where nothing tells how many there are or may be."""
 
 
 class Queue(NamedTuple):
@@ -110,24 +113,57 @@ def split(wholes: Iterable[Range], max_records: int | None, min_partitions: int 
         count = 1 if max_records is None else -(-size // max_records)
         if min_partitions is not None and min_partitions > len(full):
             count = max(count, round(size / total * min_partitions))
-        marks = [whole.start + size * index // count for index in range(min(count, size) + 1)]
-        marks[-1] = whole.end
+        count = min(count, size)  # no piece is empty
+        marks = [whole.start + size * index // count for index in range(count + 1)]
         pieces += [Range(whole.queue, low, high) for low, high in pairwise(marks)]
     return pieces
 
 
-def limited(starts: Mapping[Queue, int], ends: Mapping[Queue, int], limit: int) -> dict[Queue, int]:
-    """Ends so that no more than `limit` messages lie before them, shared by backlog; a queue with any gets at least
-    one, and none goes back."""
-    backlog = {queue: max(0, end - starts.get(queue, 0)) for queue, end in ends.items()}
-    total = sum(backlog.values())
-    if total <= limit:
-        return dict(ends)
-    found = {}
-    for queue in sorted(ends):
-        share = backlog[queue] * limit // total
-        found[queue] = min(starts.get(queue, 0), ends[queue]) + min(backlog[queue], max(1, share))
+class Ahead(NamedTuple):
+    """What lies between two positions: `steps` from `begin` on (None: more than can be told), rows and bytes of one."""
+
+    begin: Any
+    steps: int | None
+    rows: float
+    size: float
+
+
+class Limit(NamedTuple):
+    """What one batch of a stream may hold; None: any number."""
+
+    rows: int | None = None
+    size: int | None = None
+
+    def share(self, ahead: Iterable[Ahead]) -> float:
+        """Which part of everything fits."""
+        whole = list(ahead)
+        rows = sum(self.steps(one) * one.rows for one in whole)
+        size = sum(self.steps(one) * one.size for one in whole)
+        shares = [most / there for most, there in ((self.rows, rows), (self.size, size)) if most is not None and there]
+        return min(shares, default=1.0)
+
+    def steps(self, ahead: Ahead) -> int:
+        """So many steps there are; where that cannot be told, as many as would fit."""
+        if ahead.steps is not None:
+            return ahead.steps
+        fits = [self.rows / ahead.rows] if self.rows is not None and ahead.rows else []
+        fits += [self.size / ahead.size] if self.size is not None and ahead.size else []
+        return max(1, int(min(fits, default=MANY)))
+
+
+def within(limit: Limit, ends: Mapping[Any, Any], ahead: Mapping[Any, Ahead], advance: Any) -> dict[Any, Any]:
+    """Ends so that no more than the limit lies before them, shared by backlog: whoever has any gets at least a step."""
+    share, found = limit.share(ahead.values()), dict(ends)
+    for key, one in ahead.items():
+        steps = max(1, int(limit.steps(one) * min(share, 1.0)))
+        if one.steps is None or steps < one.steps:
+            found[key] = advance(one.begin, steps)
     return found
+
+
+def advance(begin: int, steps: int) -> int:
+    """So many messages further."""
+    return begin + steps
 
 
 def heads(there: Ends) -> dict[Queue, int]:
@@ -142,8 +178,3 @@ def firsts(there: Ends) -> dict[Queue, int]:
 def behind(one: int, other: int) -> bool:
     """Whether a position lies before another."""
     return one < other
-
-
-def backlog(starts: Mapping[Queue, int], ends: Mapping[Queue, int]) -> int:
-    """How many messages lie between."""
-    return sum(max(0, end - starts.get(queue, 0)) for queue, end in ends.items())

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError, DeadlineError
+from mqclient.pulsar import opening
 from mqclient.pulsar.codes import BrokerError, ServerError
+from mqclient.pulsar.listening import Report
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -71,3 +73,54 @@ def test_unsubscribing(world: PulsarWorld) -> None:
         world.face(first).unsubscribe()
     world.face(second).unsubscribe(force=True)
     assert "s" not in world.door.topics.make("t").subscriptions
+
+
+def test_the_names_to_open(world: PulsarWorld) -> None:
+    client = world.client()
+    assert world.rest("PUT", "persistent/public/default/many/partitions", 2) is None
+    names = world.do(client, lambda: opening.partitions(client, "many", None))
+    assert names == [f"persistent://public/default/many-partition-{number}" for number in range(2)]
+    assert world.do(client, lambda: opening.partitions(client, "one", client.deadline())) == [
+        "persistent://public/default/one"
+    ]
+
+
+def test_a_ping_tells_who_answered(world: PulsarWorld) -> None:
+    client = world.client()
+    assert world.do(client, lambda: opening.ping(client)).startswith("Pulsar Server (mqclient")
+
+
+def test_a_listener_is_stopped_before_it_is_closed(world: PulsarWorld) -> None:
+    client, seen = world.client(), []
+    consumer = world.consumer(client, "t", "s", listener=lambda message: seen.append(message.body))
+    world.send(world.producer(client, "t"), b"0", b"1")
+    world.world.advance(1)
+    report = world.do(client, lambda: opening.stop(consumer, 5))
+    assert (seen, report) == ([b"0", b"1"], Report(2, 0, 0, 0))
+    assert consumer.diagnose()["state"] == "closed"
+
+
+def test_what_is_retried_later_needs_a_topic_to_wait_in(world: PulsarWorld) -> None:
+    client = world.client()
+    world.send(world.producer(client, "t"), b"0")
+    plain = world.consumer(client, "t", "plain", start="earliest")
+    message = world.face(plain).receive(1)
+    with pytest.raises(ConfigError, match="retry=True"):
+        world.do(client, lambda: opening.retry(plain, message, 1, {}))
+    patient = world.multi(client, "t", "patient", start="earliest", type="shared", retry=True)
+    face = world.face(patient)
+    taken = face.receive(1)
+    world.do(client, lambda: opening.retry(patient, taken, 3, {"why": "busy"}))
+    with pytest.raises(DeadlineError):
+        face.receive(2.5)
+    again = face.receive(1)
+    assert (again.body, again.properties["why"]) == (b"0", "busy")
+
+
+def test_seeking_to_the_beginning(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s")
+    world.send(world.producer(client, "t"), b"0")
+    assert world.take(consumer) == [b"0"]
+    world.do(client, lambda: opening.seek(consumer, world.impl.pulsar.EARLIEST))
+    assert world.take(consumer) == [b"0"]

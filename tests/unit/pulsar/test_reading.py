@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqclient.pulsar import reading
+from mqclient.pulsar import reading, subscribing
 from mqclient.pulsar.consumer import ConsumerEngine
 from tests.support.pulsar_world import PulsarWorld
 
@@ -65,3 +65,15 @@ def test_the_brokers_numbers(world: PulsarWorld) -> None:
     consumer = world.consumer(client, "t", "s", receiver_queue=7)
     shown = world.do(client, lambda: reading.stats(consumer))
     assert (shown["availablePermits"], shown["type"], shown["consumerName"]) == (7, "Exclusive", consumer.name)
+
+
+def test_of_many_topics_any_is_enough(world: PulsarWorld) -> None:
+    client = world.client()
+    world.rest("PUT", "persistent/public/default/many/partitions", 2)
+    many = world.do(client, lambda: subscribing.open_reader(client, "many", "earliest", {}, None))
+    assert not world.do(client, lambda: reading.has_message_available(many))
+    partition = "persistent://public/default/many-partition-1"
+    [sent] = world.send(world.producer(client, partition), b"x")
+    assert world.do(client, lambda: reading.has_message_available(many))
+    ends = world.do(client, lambda: reading.last_message_ids(many))
+    assert (ends[partition], ends[partition.replace("-1", "-0")]) == (sent, None)

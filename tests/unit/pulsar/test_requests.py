@@ -12,6 +12,7 @@ from mqclient.errors import ProtocolError
 from mqclient.pulsar import requests
 from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.requests import Command
+from mqclient.pulsar.schema.base import SchemaInfo
 
 
 def body(codec: Any, command: Command) -> Any:
@@ -104,3 +105,67 @@ def test_where_the_topic_went() -> None:
     assert requests.assigned_broker(told, Address("a", 1, tls=object())) == "pulsar+ssl://a"
     bare = _schema.message("CommandCloseConsumer")(consumer_id=1, request_id=2)
     assert requests.assigned_broker(bare, Address("a", 1)) is None
+
+
+def test_questions_about_topics(codec: Any) -> None:
+    assert body(codec, requests.partitions("t")).topic == "t"
+    sent = body(codec, requests.topics("public/default", 2, "hash"))
+    assert (sent.namespace, sent.mode, sent.topics_hash) == ("public/default", 2, "hash")
+    sent = body(codec, requests.watch_topics(5, "public/default", "a.*"))
+    assert (sent.watcher_id, sent.namespace, sent.topics_pattern) == (5, "public/default", "a.*")
+    assert body(codec, requests.unwatch_topics(5)).watcher_id == 5
+    sent = body(codec, requests.lookup("t", True, "outside"))
+    assert (sent.topic, sent.authoritative, sent.advertised_listener_name) == ("t", True, "outside")
+    assert not body(codec, requests.lookup("t", False)).HasField("advertised_listener_name")
+
+
+def test_producer(codec: Any) -> None:
+    schema = SchemaInfo("rows", 2, b"{}", {"a": "b"})
+    sent = body(
+        codec,
+        requests.producer(
+            "t",
+            3,
+            name="n",
+            user_provided=True,
+            epoch=4,
+            metadata={"m": "1"},
+            access=1,
+            topic_epoch=9,
+            initial_subscription="first",
+            schema=schema,
+        ),
+    )
+    assert (sent.topic, sent.producer_id, sent.producer_name, sent.epoch) == ("t", 3, "n", 4)
+    assert (sent.producer_access_mode, sent.topic_epoch, sent.initial_subscription_name) == (1, 9, "first")
+    assert not sent.HasField("encrypted")
+    assert requests.schema_info(sent.schema) == schema
+    bare = requests.producer("t", 3, name=None, user_provided=False, epoch=0, metadata={}, encrypted=True)
+    sent = body(codec, bare)
+    assert (sent.HasField("producer_name"), sent.HasField("schema"), sent.encrypted) == (False, False, True)
+    assert body(codec, requests.close_producer(3)).producer_id == 3
+
+
+def test_schemas(codec: Any) -> None:
+    assert requests.schema_fields(SchemaInfo("bytes", None, b"", {})) is None
+    assert body(codec, requests.get_schema("t", b"\0\1")).schema_version == b"\0\1"
+    assert not body(codec, requests.get_schema("t", None)).HasField("schema_version")
+
+
+def test_commands_of_one_consumer(codec: Any) -> None:
+    assert body(codec, requests.close_consumer(3)).consumer_id == 3
+    assert body(codec, requests.unsubscribe(3, True)).force
+    assert body(codec, requests.seek_to_time(3, 12345)).message_publish_time == 12345
+    assert body(codec, requests.last_message_id(3)).consumer_id == 3
+    assert body(codec, requests.consumer_stats(3)).consumer_id == 3
+
+
+def test_what_is_told_without_being_asked() -> None:
+    waiting = reply("CommandProducerSuccess", producer_name="n", producer_ready=False)
+    ready = reply("CommandProducerSuccess", producer_name="n", producer_ready=True)
+    assert [requests.is_waiting(told) for told in (waiting, ready, reply("CommandSuccess"))] == [True, False, False]
+    told = _schema.message("CommandSendError")(producer_id=1, sequence_id=2, error=15, message="no")
+    error = requests.remote_error(told, "broker:1")
+    assert (error.code, error.remote, error.request) == (ServerError.TopicTerminatedError, "broker:1", "CommandSend")
+    features = _schema.message("FeatureFlags")(supports_auth_refresh=True, supports_partial_producer=False)
+    assert requests.flags(features) == {"supports_auth_refresh": True, "supports_partial_producer": False}

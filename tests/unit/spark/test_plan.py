@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from mqclient.errors import ConfigError
@@ -56,6 +56,7 @@ def test_an_end_before_the_start_is_an_error() -> None:
         ranges({A0: 3}, {A0: 2})
 
 
+@example([(0, 2)], None, 3)
 @given(
     some.lists(some.tuples(some.integers(0, 50), some.integers(0, 200)), max_size=4),
     some.none() | some.integers(1, 60),
