@@ -8,20 +8,18 @@ Waiters carry no message, only a wake. The face takes without any await after it
             await self._driver.wait(wake, deadline)
             message = self._take()
 
-Why no message is lost: it stays in the mailbox until somebody takes it, and whoever leaves `waiting()`, cancelled or
-not, while messages are there wakes the next one. Sequence of the race: A is woken for a message; A is cancelled before
-it takes; A leaves, sees that the mailbox is not empty, and wakes B.
+Why no message is lost: it stays in the mailbox until somebody takes it; who waits is `core.waiters`.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from mqclient.core.driver import Driver
 from mqclient.core.slot import Wake
+from mqclient.core.waiters import Waiters
 
 
 class Box(Protocol):
@@ -53,7 +51,7 @@ class Mailbox:
     `on_wait()` is told inside an entry when somebody begins to wait.
     """
 
-    __slots__ = ("_closed", "_driver", "_on_low", "_on_taken", "_on_wait", "_waiters", "box", "full", "high", "low",
+    __slots__ = ("_driver", "_on_low", "_on_taken", "_on_wait", "_waiters", "box", "full", "high", "low",
                  "take", "take_many")  # fmt: skip
 
     def __init__(
@@ -72,13 +70,12 @@ class Mailbox:
         self._on_taken = on_taken
         self._on_low = on_low
         self._on_wait = on_wait
-        self._waiters: deque[Wake] = deque()
-        self._closed: BaseException | None = None
         self.high = high
         self.low = low
         self.full = False
         """At or above `high` and not yet down to `low`: do not fetch."""
         self.box = make_box(self._half, opener, self._wake)
+        self._waiters = Waiters(self.box.__len__)
         self.take = self.box.take
         """The next message or None; called by the face, outside of entries."""
         self.take_many = self.box.take_many
@@ -107,16 +104,12 @@ class Mailbox:
 
     def close(self, error: BaseException) -> None:
         """Nothing comes any more: who waits gets the error, as does who would begin to."""
-        self._closed = error
-        waiters, self._waiters = self._waiters, deque()
-        for wake in waiters:
-            wake.fail(error)
+        self._waiters.close(error)
 
     def _arrived(self, count: int) -> None:
         if self.high and count >= self.high:
             self.full = True
-        for _ in range(min(count, len(self._waiters))):
-            self._waiters.popleft().complete(None)
+        self._waiters.arrived(count)
 
     def _look_low(self) -> None:
         if self.full and len(self.box) <= self.low:
@@ -139,29 +132,19 @@ class Mailbox:
 
     def join(self) -> Wake:
         """Stand in the queue, inside an entry; whoever does takes, or leaves."""
-        wake = Wake()
-        if len(self.box):
-            wake.complete(None)
-        elif self._closed is not None:
-            wake.fail(self._closed)
-        else:
-            self._waiters.append(wake)
-            if self._on_wait is not None:
-                self._on_wait()
+        wake = self._waiters.join()
+        if not wake.done and self._on_wait is not None:
+            self._on_wait()
         return wake
 
     def leave(self, wake: Wake) -> None:
         """Stand in the queue no more; if there are messages and this one was woken, the next is."""
-        if not wake.done:
-            self._waiters.remove(wake)
-        elif self._waiters and len(self.box):
-            self._waiters.popleft().complete(None)
+        self._waiters.leave(wake)
 
     def _wake(self) -> None:
         """Told by the native part when a thread that opened a sealed put left messages that another one missed."""
         with self._driver.enter():
-            if self._waiters and len(self.box):
-                self._waiters.popleft().complete(None)
+            self._waiters.look()
 
     def _half(self, source: Any, taken: int) -> None:
         """Told by the native part, on the thread that takes."""

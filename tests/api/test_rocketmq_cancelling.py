@@ -44,4 +44,4 @@ async def test_ten_thousand_cancelled_receives(rocketmq: RocketMQCluster, impl: 
             while len(seen) < sent:
                 await receive(20)
             assert set(seen.values()) == {1}
-            assert consumer._engine._waiting == []
+            assert not consumer._engine.waiters

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
-import ssl
 from typing import Final
 
 from mqclient.errors import DeadlineError, LinkError, ProtocolError
@@ -44,11 +42,12 @@ def _found(lost: BaseException | None) -> str:
     cause = lost.__cause__
     if isinstance(cause, ProtocolError):
         return OTHER_PROTOCOL
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return NOT_VALID_NOW if cause.verify_code in _NOT_NOW else NOT_TRUSTED
-    if isinstance(cause, ssl.SSLError):
+    kinds = {kind.__name__ for kind in type(cause).__mro__}  # engines know no sockets, and import neither module
+    if "SSLCertVerificationError" in kinds:
+        return NOT_VALID_NOW if getattr(cause, "verify_code", 0) in _NOT_NOW else NOT_TRUSTED
+    if "SSLError" in kinds:
         return NO_TLS
-    if isinstance(cause, socket.gaierror):
+    if "gaierror" in kinds:
         return UNKNOWN
     if isinstance(cause, ConnectionRefusedError):
         return REFUSED

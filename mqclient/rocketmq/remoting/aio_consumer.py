@@ -225,7 +225,7 @@ class PullConsumer:
     async def _batch_late(self, limit: int, deadline: float | None) -> remoting.MessageBatch:
         while (batch := self._next_batch(limit)) is None:
             with self._driver.enter():
-                wake = self._engine.wait_for_batch()
+                wake = self._engine.wait()
             await self._until(wake, deadline)
         return batch
 
@@ -234,7 +234,7 @@ class PullConsumer:
             await self._driver.wait(wake, deadline)
         finally:
             with self._driver.enter():
-                self._engine.leave(wake)
+                self._engine.waiters.leave(wake)
 
     def _next_batch(self, limit: int) -> remoting.MessageBatch | None:
         with self._driver.enter():

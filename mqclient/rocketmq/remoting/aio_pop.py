@@ -88,4 +88,4 @@ class PopConsumer:
             await self._driver.wait(wake, deadline)
         finally:
             with self._driver.enter():
-                self._engine.leave(wake)
+                self._engine.waiters.leave(wake)

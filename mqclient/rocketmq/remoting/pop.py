@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mqclient.core.slot import Slot, Wake, completed
+from mqclient.core.slot import Slot, Wake
 from mqclient.core.steps import Steps, gather, run_steps
+from mqclient.core.waiters import Waiters
 from mqclient.errors import ClosedError, ConfigError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue, check_group, check_topic
@@ -106,7 +107,7 @@ class PopEngine:
         self._folds = Folds(client)
         self._subscription = Subscription(topic, options.expression, 0, client.impl.digest.java_string_hash)
         self._ready: deque[Popped] = deque()
-        self._waiting: list[Wake] = []
+        self.waiters = Waiters(lambda: self._ready)
         self._asked: set[str] = set()
         """Brokers that have a question of ours."""
 
@@ -132,7 +133,7 @@ class PopEngine:
         self.closed = True
         if self in self._client.unjoined:
             self._client.unjoined.remove(self)
-        self._wake()
+        self.waiters.close(ClosedError(f"the consumer of group {self.group!r} is closed"))
 
     def check_open(self) -> None:
         if self.closed or self._client.closed:
@@ -162,13 +163,12 @@ class PopEngine:
                 self.expired += 1
         return found
 
-    def wait(self) -> Slot[None]:
+    def wait(self) -> Wake:
         """Done when something may be there."""
         self.check_open()
-        if self._ready:
-            return completed(None)
-        wake = Wake()
-        self._waiting.append(wake)
+        wake = self.waiters.join()
+        if wake.done:
+            return wake
         route = self._client.routes.get(self.topic)
         for name in () if route is None else route.brokers:
             if name not in self._asked:
@@ -178,11 +178,6 @@ class PopEngine:
     def _begin(self, name: str) -> None:
         self._asked.add(name)
         run_steps(self._ask_steps(name)).then(lambda _: self._asked.discard(name))
-
-    def leave(self, wake: Slot[None]) -> None:
-        """Nobody waits for this any more."""
-        if wake in self._waiting:
-            self._waiting.remove(wake)
 
     def ack_steps(self, messages: Popped | Iterable[Popped]) -> Steps[None]:
         """They are consumed; the first that a broker refused is raised when all are through."""
@@ -201,7 +196,7 @@ class PopEngine:
 
     def _ask_steps(self, name: str) -> Steps[None]:
         """As long as somebody waits."""
-        while self._waiting:
+        while self.waiters:
             try:
                 delay = yield from self._pop_steps(name)
             except MQError as error:
@@ -262,7 +257,7 @@ class PopEngine:
                 run_steps(self._change_steps(popped, SOON)).then(self._passed_over)
             else:
                 self._ready.append(popped)
-        self._wake()
+        self.waiters.arrived(len(self._ready))
 
     def _passed_over(self, slot: Slot[Any]) -> None:
         if slot.error is not None:
@@ -297,11 +292,3 @@ class PopEngine:
             revive_queue=frame.field("reviveQid", handle.revive_queue),
         )
         return Popped(popped.message, anew)
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for wake in waiting:
-            if self.closed:
-                wake.fail(ClosedError(f"the consumer of group {self.group!r} is closed"))
-            else:
-                wake.complete(None)

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mqclient.core.slot import Slot, Wake, completed
+from mqclient.core.slot import Slot, Wake
 from mqclient.core.steps import Steps, run_steps
+from mqclient.core.waiters import Waiters
 from mqclient.errors import ClosedError, ConfigError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
@@ -55,7 +56,7 @@ class PullEngine:
         self._open: dict[MessageQueue, ProcessQueue] = {}
         """Queues of which something was put into the mailbox."""
         self._taken: dict[MessageQueue, tuple[ProcessQueue, int]] = {}
-        self._waiting: list[Slot[None]] = []
+        self.waiters = Waiters(self._there)
 
     def start(self) -> Slot[None]:
         return run_steps(self.member.start_steps())
@@ -71,7 +72,7 @@ class PullEngine:
         self._open.clear()
         self._taken.clear()
         self.mailbox.clear()
-        self._wake()
+        self._end()
 
     def diagnose(self) -> dict[str, Any]:
         return self.member.diagnose() | {"waiting": len(self.mailbox) + sum(len(batch) for _, batch in self._batches)}
@@ -84,7 +85,7 @@ class PullEngine:
         yield from self.member.close_steps()
         self._batches.clear()
         self.mailbox.clear()
-        self._wake()
+        self._end()
 
     # ---- told by the member
 
@@ -103,15 +104,15 @@ class PullEngine:
 
     def on_batch(self, process_queue: ProcessQueue, batch: MessageBatch) -> None:
         self._batches.append((process_queue, batch))
-        self._wake()
+        self.waiters.arrived(len(batch))
 
     def on_failed(self) -> None:
         """Whoever asks next learns what happened."""
-        self._wake()
+        self.waiters.all()
 
     def on_ended(self) -> None:
         """Nothing more can come: who waits is told so."""
-        self._wake()
+        self.waiters.all()
 
     def on_nothing(self, process_queue: ProcessQueue) -> None:
         """If nobody holds or waits for anything of it, the queue is consumed up to the next offset."""
@@ -121,7 +122,7 @@ class PullEngine:
 
     # ---- asked by the faces, inside an entry
 
-    def refill(self) -> Slot[None]:
+    def refill(self) -> Wake:
         """Asked when the mailbox is empty: done when it may hold something. What was taken before is consumed."""
         self.member.check_open()
         self.begin_take()
@@ -130,7 +131,7 @@ class PullEngine:
             self._open[process_queue.queue] = process_queue
             process_queue.done(batch.offsets)
             self.mailbox.put_many(list(batch), process_queue.source)
-        return completed(None) if len(self.mailbox) else self._wait()
+        return self.wait()
 
     def next_batch(self, limit: int) -> MessageBatch | None:
         """A batch of at most so many messages, or None. What was taken so far counts as consumed."""
@@ -150,13 +151,11 @@ class PullEngine:
         self._taken[process_queue.queue] = (process_queue, batch.last_offset + 1)
         return batch
 
-    def wait_for_batch(self) -> Slot[None]:
-        return completed(None) if self._batches else self._wait()
-
-    def leave(self, wake: Slot[None]) -> None:
-        """Whoever waited for this gave up, or was woken."""
-        if wake in self._waiting:
-            self._waiting.remove(wake)
+    def wait(self) -> Wake:
+        """Done when something may be there: who was woken asks again, or leaves."""
+        if not self._there() and self._nothing_to_come():
+            raise RangesRead("every range that was assigned was read to its end")
+        return self.waiters.join()
 
     def begin_take(self) -> None:
         """More is asked for: what was taken before is consumed."""
@@ -238,17 +237,8 @@ class PullEngine:
     def _nothing_to_come(self) -> bool:
         return isinstance(self.member, Assigned) and self.member.ended()
 
-    def _wait(self) -> Slot[None]:
-        if self._nothing_to_come():
-            raise RangesRead("every range that was assigned was read to its end")
-        wake = Wake()
-        self._waiting.append(wake)
-        return wake
+    def _there(self) -> bool:
+        return bool(len(self.mailbox) or self._batches)
 
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for wake in waiting:
-            if self.member.closed:
-                wake.fail(ClosedError(f"the consumer of group {self.member.group!r} is closed"))
-            else:
-                wake.complete(None)
+    def _end(self) -> None:
+        self.waiters.close(ClosedError(f"the consumer of group {self.member.group!r} is closed"))

@@ -224,7 +224,7 @@ class PullConsumer:
     def _batch_late(self, limit: int, deadline: float | None) -> remoting.MessageBatch:
         while (batch := self._next_batch(limit)) is None:
             with self._driver.enter():
-                wake = self._engine.wait_for_batch()
+                wake = self._engine.wait()
             self._until(wake, deadline)
         return batch
 
@@ -233,7 +233,7 @@ class PullConsumer:
             self._driver.wait(wake, deadline)
         finally:
             with self._driver.enter():
-                self._engine.leave(wake)
+                self._engine.waiters.leave(wake)
 
     def _next_batch(self, limit: int) -> remoting.MessageBatch | None:
         with self._driver.enter():

@@ -89,4 +89,4 @@ class PopConsumer:
             self._driver.wait(wake, deadline)
         finally:
             with self._driver.enter():
-                self._engine.leave(wake)
+                self._engine.waiters.leave(wake)

@@ -74,8 +74,7 @@ def test_one_question_at_a_time_as_long_as_somebody_waits(cluster: VirtualCluste
     assert asked == 3  # 15 s each
     with pop.client.driver.enter():
         for wake in wakes:
-            pop.engine.leave(wake)
-            pop.engine.leave(wake)
+            pop.engine.waiters.leave(wake)
     cluster.world.advance(60)
     assert cluster.control.count("POP_MESSAGE") == asked
     assert pop.engine.diagnose()["asked"] == []
