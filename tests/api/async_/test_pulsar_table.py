@@ -24,6 +24,19 @@ async def test_a_table_follows_its_topic(pulsar: PulsarCluster, topic: str, impl
             assert "key-4" not in view
             assert len(view) == 9
             assert told == [("key-3", b"new"), ("key-4", None)]
+            assert (view.get("key-3"), view.get("key-4"), view.get("key-4", b"none")) == (b"new", None, b"none")
+            assert sorted(view) == sorted(view.keys())
+            assert view.message("key-3").key == "key-3"
+            assert view.topic.endswith(topic)
+            assert view.diagnose()["keys"] == 9
+
+
+async def test_a_table_can_be_closed_by_its_block(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        view = await client.table_view(topic, timeout=20)
+        async with view:
+            assert len(view) == 0
+        await view.close()  # again: nothing happens
 
 
 async def test_a_table_of_partitions(pulsar: PulsarCluster, topic: str, impl: str) -> None:
