@@ -78,16 +78,22 @@ class Producer:
         return results(await self._driver.wait(slot, self._driver.deadline(timeout)))
 
     async def send_arrow(
-        self, batch: Any, *, columns: Mapping[str, str] | None = None, timeout: float | None = None
+        self,
+        batch: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        sequence_id: int | None = None,
+        timeout: float | None = None,
     ) -> list[Rows]:
         """Send the rows of a pyarrow.RecordBatch; the outcome of each run of rows that travelled together.
 
         `columns` says which column is the `body`, and which, if any, `key`, `ordering_key`, `event_time` (milliseconds)
         and `properties`; by default those of these names. Of a partitioned topic one partition gets all rows of a call.
+        `sequence_id`: of the first row, the others get those after it; without it the producer goes on counting.
         """
         parts, rows = prepare_rows(batch, columns)
         with self._driver.enter():
-            slot = self._engine.send_rows(parts, rows)
+            slot = self._engine.send_rows(parts, rows, sequence_id)
         return await self._driver.wait(slot, self._driver.deadline(timeout))
 
     def submit(

@@ -38,13 +38,16 @@ def send_many_steps(gathering: Gathering, items: Sequence[Any], refuse: Refuse) 
     return parts
 
 
-def send_rows_steps(gathering: Gathering, columns: Mapping[str, Any], rows: int, refuse: Refuse) -> Steps[list[Rows]]:
-    """The runs of rows that travelled together, when each has its outcome."""
+def send_rows_steps(
+    gathering: Gathering, columns: Mapping[str, Any], rows: int, refuse: Refuse, first: int | None = None
+) -> Steps[list[Rows]]:
+    """The runs of rows that travelled together, when each has its outcome. `first`: the first row's sequence id."""
     parts: list[tuple[Batch, int, int]] = []
     start, reserved = 0, False
     while start < rows:
         try:
-            batch, following = gathering.add_rows(columns, start, rows, reserved)
+            sequence_id = None if first is None else first + start
+            batch, following = gathering.add_rows(columns, start, rows, reserved, sequence_id)
         except Full:
             yield gathering.reserve(ROWS)
             reserved = True

@@ -232,12 +232,16 @@ class Gathering:
         parts.append(Part(batch, batch.count - 1, batch.count))
         return start + 1
 
-    def add_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
-        """One entry of rows, behind what gathers; the row after its last."""
+    def add_rows(
+        self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool, sequence_id: int | None = None
+    ) -> tuple[Batch, int]:
+        """One entry of rows, behind what gathers; the row after its last. `sequence_id`: of row `start`."""
         self._check(ROWS, reserved)
         if self.batch is not None:
             self.seal()
         portion = self._take_room(ROWS, reserved)
+        if sequence_id is not None:
+            self.next_sequence = sequence_id
         batch = self._new_batch(ROWS)
         most = min(start + 1 + self._more(stop - start - 1), start + self.options.batch_max_messages)
         try:

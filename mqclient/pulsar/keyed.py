@@ -62,7 +62,9 @@ class KeyedGathering(Gathering):
     def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
         return self.add_one(items, start, parts, reserved)
 
-    def add_rows(self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool) -> tuple[Batch, int]:
+    def add_rows(
+        self, columns: Mapping[str, Any], start: int, stop: int, reserved: bool, sequence_id: int | None = None
+    ) -> tuple[Batch, int]:
         raise ConfigError("rows are not sorted by key: send_arrow needs a producer with batching=True")
 
     def seal(self) -> None:

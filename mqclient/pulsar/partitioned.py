@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.core.budget import Budget
 from mqclient.core.driver import Now
-from mqclient.core.slot import Slot
+from mqclient.core.slot import Slot, failed
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timer
-from mqclient.errors import ClosedError, MQError
+from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.names import TopicName
@@ -137,8 +137,10 @@ class PartitionedProducer:
         steps: Steps[Any] = self._send_many_steps(items)
         return run_steps(steps)
 
-    def send_rows(self, columns: Mapping[str, Any], rows: int) -> Slot[list[Rows]]:
+    def send_rows(self, columns: Mapping[str, Any], rows: int, first: int | None = None) -> Slot[list[Rows]]:
         """All rows of one call to one partition, the next one: whoever wants them by key makes calls by key."""
+        if first is not None:
+            return failed(ConfigError("sequence ids are a partition's own: open a producer of the partition"))
         return self._next().send_rows(columns, rows)
 
     def flush(self) -> Slot[None]:

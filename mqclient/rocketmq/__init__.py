@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mqclient.config import TLS
     from mqclient.rocketmq.model import (
+        RESERVED_PROPERTIES,
         Account,
         CircuitOpenError,
         Message,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACL",
+    "RESERVED_PROPERTIES",
     "TLS",
     "Account",
     "Admin",
@@ -95,6 +97,7 @@ _WHERE: Final = {
     "PullConsumer": "mqclient.rocketmq.remoting.sync",
     "PushConsumer": "mqclient.rocketmq.remoting.sync",
     "QueueFullError": "mqclient.rocketmq.model",
+    "RESERVED_PROPERTIES": "mqclient.rocketmq.model",
     "Receipt": "mqclient.rocketmq.model",
     "Reply": "mqclient.rocketmq.model",
     "Resent": "mqclient.rocketmq.remoting.admin_messages",

@@ -200,6 +200,26 @@ async def test_what_is_sent_twice_is_stored_once(pulsar: PulsarCluster, topic: s
             assert [message.body for message in await receive(reader, 4)] == [b"0", b"1", b"2", b"3"]
 
 
+async def test_rows_with_sequence_ids_of_one_s_own(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    name = deduplicating(pulsar, topic)
+    rows = pa.RecordBatch.from_pydict({"body": [b"%d" % number for number in range(5)]})
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.reader(name, start="earliest") as reader:
+            async with client.producer(name, name="mine", batch_max_messages=2) as producer:
+                await producer.send_arrow(rows[:3], sequence_id=100)
+                assert producer.last_sequence_id == 102
+                again = await producer.send_arrow(rows[2:3], sequence_id=102)
+                assert [(run.ok, run.outcome.entry) for run in again] == [(True, -1)]
+            async with client.producer(name, name="mine", batch_max_messages=2) as producer:
+                assert producer.last_sequence_id == 102
+                await producer.send_arrow(rows[3:], sequence_id=103)
+            got = await receive(reader, 5)
+            assert [(message.body, message.sequence_id) for message in got] == [
+                (b"%d" % number, 100 + number) for number in range(5)
+            ]
+
+
 async def test_exclusive_access(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with aio.Client(pulsar.url, impl=impl) as client:
         async with client.producer(topic, access="exclusive") as first:

@@ -201,6 +201,26 @@ def test_what_is_sent_twice_is_stored_once(pulsar: PulsarCluster, topic: str, im
             assert [message.body for message in receive(reader, 4)] == [b"0", b"1", b"2", b"3"]
 
 
+def test_rows_with_sequence_ids_of_one_s_own(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    name = deduplicating(pulsar, topic)
+    rows = pa.RecordBatch.from_pydict({"body": [b"%d" % number for number in range(5)]})
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.reader(name, start="earliest") as reader:
+            with client.producer(name, name="mine", batch_max_messages=2) as producer:
+                producer.send_arrow(rows[:3], sequence_id=100)
+                assert producer.last_sequence_id == 102
+                again = producer.send_arrow(rows[2:3], sequence_id=102)
+                assert [(run.ok, run.outcome.entry) for run in again] == [(True, -1)]
+            with client.producer(name, name="mine", batch_max_messages=2) as producer:
+                assert producer.last_sequence_id == 102
+                producer.send_arrow(rows[3:], sequence_id=103)
+            got = receive(reader, 5)
+            assert [(message.body, message.sequence_id) for message in got] == [
+                (b"%d" % number, 100 + number) for number in range(5)
+            ]
+
+
 def test_exclusive_access(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with sync.Client(pulsar.url, impl=impl) as client:
         with client.producer(topic, access="exclusive") as first:
