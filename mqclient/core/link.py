@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from mqclient.core.driver import Address, Driver
-from mqclient.core.inflight import InFlight
-from mqclient.core.slot import Slot
+from mqclient.core.inflight import InFlight, Waiting
 from mqclient.core.timers import Timers
 from mqclient.errors import ClosedError, LinkError, MQError, ProtocolError
 
@@ -101,15 +100,21 @@ class Link:
         if empty and self.state == "open":
             self._driver.wants_write(self)
 
-    def send(self, request_id: int, frame: Buffer, slot: Slot[Any], deadline: float, request: str) -> None:
+    def send(self, request_id: int, frame: Buffer, slot: Waiting, deadline: float, request: str) -> None:
         """Write a request whose reply, deadline or loss completes the slot."""
-        if not self.usable:
+        state = self.state
+        if state != "open" and state != "connecting":
             # Race: the connection failed before this request came; what the others were told is of use here, too.
             text = f"not connected to {self.address}{f': {self._lost_by}' if self._lost_by else ''}"
-            slot.fail(LinkError(text).about(remote=str(self.address), request=request))
+            slot.on_failure(LinkError(text).about(remote=str(self.address), request=request))
             return
         self.inflight.add(request_id, slot, deadline, request)
-        self.write(frame)
+        # As `write`, spelled out: this is on every request's way.
+        outbox = self.outbox
+        if not outbox and state == "open":
+            self._driver.wants_write(self)
+        outbox.append(frame)
+        self.outbox_bytes += len(frame)
 
     # ---- told by the driver, inside an entry
 
@@ -160,7 +165,9 @@ class Link:
 
     def _end(self, what: str, cause: BaseException | None, *, sent: bool = True) -> None:
         where = f"{self.address} ({self.address.source})"
-        error = LinkError(f"{what} {where}: {cause or 'closed by the other side'}").about(remote=str(self.address))
+        error = LinkError(f"{what} {where}: {str(cause or '') or 'closed by the other side'}").about(
+            remote=str(self.address)
+        )
         error.__cause__ = cause
         self._lost_by = error
         self.outbox = []

@@ -28,9 +28,11 @@ _NOT_NOW: Final = (9, 10)
 _UNREACHABLE: Final = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
-def hint(lost: BaseException | None) -> str:
+def hint(lost: BaseException | None, *, encrypted: bool = False) -> str:
     """The next step after a failure towards a name server, in brackets; empty if there is nothing to say."""
     found = _found(lost)
+    if encrypted and found == CLOSED:
+        found = NO_TLS
     return f" ({found})" if found else ""
 
 

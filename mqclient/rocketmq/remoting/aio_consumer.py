@@ -106,9 +106,14 @@ class PullConsumer:
             return self._engine.ended()
 
     async def receive(self, timeout: float | None = None) -> remoting.Message:
-        """The next message; DeadlineError if there is none in time."""
+        """The next message; DeadlineError, which tells why, if there is none in time."""
         message = self._take()
-        return message if message is not None else await self._receive_late(self._driver.deadline(timeout))
+        if message is not None:
+            return message
+        try:
+            return await self._receive_late(self._driver.deadline(timeout))
+        except DeadlineError:
+            raise self._nothing() from None
 
     async def receive_many(self, max: int = 1024, timeout: float | None = None) -> list[remoting.Message]:
         """What is there, at most `max`; if nothing is, what comes first; [] if nothing comes in time."""
@@ -209,6 +214,10 @@ class PullConsumer:
         except DeadlineError:
             return []
         return [first, *self._take_many(limit - 1)] if limit > 1 else [first]
+
+    def _nothing(self) -> DeadlineError:
+        with self._driver.enter():
+            return self._engine.nothing()
 
     async def _next_late(self) -> remoting.Message:
         try:

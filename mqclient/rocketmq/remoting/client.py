@@ -284,7 +284,8 @@ class ClientEngine:
             else:
                 body: bytes = frame.body
                 return body
-        raise LinkError(f"no name server of {self.name_servers} answered: {lost}{hint(lost)}") from lost
+        step = hint(lost, encrypted=self._tls is not None)
+        raise LinkError(f"no name server of {self.name_servers} answered: {lost}{step}") from lost
 
     def _find_name_servers_steps(self) -> Steps[None]:
         """Wait for the address server's page; one request for all who wait."""

@@ -83,3 +83,19 @@ def _queue(member: Any, queue: MessageQueue, held: ProcessQueue) -> dict[str, An
     if member.locks is not None:
         state["locked"] = member.locks.valid(queue)
     return state
+
+
+def why_nothing(member: Any) -> str:
+    """Why nothing came in time, for whoever asked; as much as is known here."""
+    subscriptions, routes = member.subscriptions, member.client.routes
+    missing = [topic for topic in subscriptions.topics() if routes.get(topic) is None and not member.is_retry(topic)]
+    if missing:
+        return f"topic {missing[0]} is not there: create it, as with client.admin().create_topic, or send to it"
+    held = list(member.queues.values())
+    if not held:
+        return "no queue is ours: the other members of the group have them all, or a broker cannot be asked"
+    if all(one.paused for one in held):
+        return "all of our queues are paused"
+    if all(one.last_pull_ms == 0 for one in held):
+        return "no pull was answered yet: diagnose() and the log mqclient.remoting tell why"
+    return f"nothing new in our {len(held)} queues"

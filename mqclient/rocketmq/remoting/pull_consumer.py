@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.slot import Slot, Wake
 from mqclient.core.steps import Steps, run_steps
 from mqclient.core.waiters import Waiters
-from mqclient.errors import ClosedError, ConfigError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting import requests
+from mqclient.rocketmq.remoting import describe, requests
 from mqclient.rocketmq.remoting.assigned import Assigned, Ends, RangesRead
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.group import Member
@@ -229,6 +229,12 @@ class PullEngine:
             self._taken[process_queue.queue] = (process_queue, last.offset + 1)
             if not process_queue.source.waiting:
                 self._open.pop(process_queue.queue, None)
+
+    def nothing(self) -> DeadlineError:
+        """For whoever asked for a message and got none in time; nothing of it is unknown."""
+        error = DeadlineError(f"no message in time: {describe.why_nothing(self.member)}")
+        error.outcome_unknown = False
+        return error
 
     def ended(self) -> bool:
         """Whether every range that was assigned has been handed out."""

@@ -22,3 +22,14 @@ def test_our_version_gets_routes_as_standard_json_and_a_goodbye() -> None:
 def test_advice_stands_for_known_answers_only() -> None:
     assert set(BrokerError.advice) <= set(Response)
     assert Response.SUCCESS not in BrokerError.advice
+
+
+def test_who_is_denied_is_told_the_cure_whatever_the_generation() -> None:
+    old = BrokerError(Response.SYSTEM_ERROR, "org.apache.rocketmq.acl.common.AclException: No acl config for nobody")
+    today = BrokerError(Response.NO_PERMISSION, "not allowed")
+    for error in (old, today):
+        assert error.denied
+        assert "auth=rocketmq.acl" in str(error)
+    assert not old.retriable  # the next broker knows us as little
+    busy = BrokerError(Response.SYSTEM_ERROR, "disk full")
+    assert (busy.denied, busy.retriable, "auth=" in str(busy)) == (False, True, False)

@@ -54,3 +54,7 @@ def test_who_says_nothing_is_asked_about() -> None:
 @pytest.mark.parametrize("other", [None, ConfigError("x"), lost(OSError(errno.EMFILE, "too many"))], ids=repr)
 def test_where_nothing_is_known_nothing_is_said(other: BaseException | None) -> None:
     assert advice.hint(other) == ""
+
+
+def test_who_hangs_up_on_an_encrypted_connection_may_not_speak_tls() -> None:
+    assert advice.hint(lost(ConnectionResetError()), encrypted=True) == f" ({advice.NO_TLS})"

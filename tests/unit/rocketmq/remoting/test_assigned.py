@@ -61,7 +61,7 @@ def test_without_an_end_it_goes_on(cluster: VirtualCluster) -> None:
     engine, _ = opened(client, {QUEUE: 5})
     assert bodies(client, engine) == [b"0-5"]
     with client.driver.enter():
-        waits = engine.wait_for_batch()
+        waits = engine.wait()
     cluster.fill("orders", 1)
     client.cluster.world.advance(1)
     assert waits.done
@@ -91,7 +91,7 @@ def test_who_waits_learns_of_a_wrong_offset(cluster: VirtualCluster) -> None:
     engine, _ = opened(client, {QUEUE: (0, 100)})
     bodies(client, engine)
     with client.driver.enter():
-        waits = engine.wait_for_batch()
+        waits = engine.wait()
         engine.member.correct(engine.member.queues[QUEUE], 0)
     client.cluster.world.run()
     assert waits.done
@@ -118,7 +118,7 @@ def test_at_the_end_of_all_ranges_nobody_waits_in_vain(cluster: VirtualCluster) 
     assert sorted(bodies(client, engine)) == [b"0-0", b"0-1", b"0-2", b"1-1"]
     assert engine.ended()
     with client.driver.enter(), pytest.raises(RangesRead, match="read to its end"):
-        engine.wait_for_batch()
+        engine.wait()
     with client.driver.enter(), pytest.raises(RangesRead):
         engine.refill()
 
@@ -135,7 +135,7 @@ def test_a_filter_that_leaves_nothing_of_the_end_ends_the_reading(cluster: Virtu
     assert started.done
     assert not engine.ended()
     with client.driver.enter():
-        waits = engine.wait_for_batch()
+        waits = engine.wait()
     cluster.fill("orders", 6, tag="void")
     client.cluster.world.advance(60)
     assert waits.done
@@ -151,7 +151,7 @@ def test_the_client_closes_it(cluster: VirtualCluster) -> None:
     client = cluster.client()
     engine, _ = opened(client, {QUEUE: 6})
     with client.driver.enter():
-        waits = engine.wait_for_batch()
+        waits = engine.wait()
         client.engine.shutdown()
     client.cluster.world.run()
     assert isinstance(waits.error, ClosedError)

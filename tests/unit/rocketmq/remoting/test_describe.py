@@ -43,3 +43,26 @@ def test_a_consumer_without_a_handler_has_no_figures_of_it(codec: Any) -> None:
         engine = PullEngine(client.engine, "g", {"orders": "*"}, MemberOptions())
         engine.start()
         assert engine.member.running_info()["statusTable"] == {}
+
+
+def test_why_nothing_came(codec: Any) -> None:
+    from mqclient.rocketmq.remoting.describe import why_nothing
+
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders", 1)
+    client = cluster.client()
+    push = client.push("g", "orders", start="first")
+    assert why_nothing(push.member) == "nothing new in our 2 queues"
+    for held in push.member.queues.values():
+        held.last_pull_ms = 0
+    assert "no pull was answered yet" in why_nothing(push.member)
+    with push.driver.enter():
+        for held in push.member.queues.values():
+            held.last_pull_ms = 1
+            held.pause()
+    assert why_nothing(push.member) == "all of our queues are paused"
+    other = cluster.client().push("late", "missing", start="first")
+    other.member.queues.clear()
+    assert "topic missing is not there" in why_nothing(other.member)
+    push.member.queues.clear()
+    assert "no queue is ours" in why_nothing(push.member)
