@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
-from mqclient._impl import select
+from mqclient._impl import Impl, select
 from tests.fuzz.targets import TARGETS
 
 REPAIRED = 3
@@ -24,9 +24,9 @@ def plant_seeds(name: str, folder: Path) -> None:
         (folder / f"seed-{index}").write_bytes(seed)
 
 
-def fuzz(name: str, options: list[str], atheris: ModuleType) -> None:
+def fuzz(name: str, options: list[str], atheris: ModuleType, codec: Impl) -> None:
     """Never returns: libFuzzer ends the process, with 0 after its `-runs` without a finding."""
-    target, codec, random = TARGETS[name], select("native"), Random()
+    target, random = TARGETS[name], Random()
 
     def run(data: bytes) -> None:
         random.seed(zlib.crc32(data))  # a crash file alone brings the same calls again
@@ -47,4 +47,4 @@ def fuzz(name: str, options: list[str], atheris: ModuleType) -> None:
 if __name__ == "__main__":
     import atheris
 
-    fuzz(sys.argv[1], sys.argv[2:], atheris)
+    fuzz(sys.argv[1], sys.argv[2:], atheris, select("native"))

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from mqclient._impl import Impl
 from tests.fuzz import guided
 from tests.fuzz.targets import TARGETS
 from tests.support.tree import ROOT
@@ -50,6 +51,6 @@ class Stub(ModuleType):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_seeds_become_a_corpus_that_runs(name: str, tmp_path: Path) -> None:
-    guided.fuzz(name, ["-runs=1", str(tmp_path / "corpus")], Stub("atheris"))
+def test_the_seeds_become_a_corpus_that_runs(name: str, codec: Impl, tmp_path: Path) -> None:
+    guided.fuzz(name, ["-runs=1", str(tmp_path / "corpus")], Stub("atheris"), codec)
     assert len(list((tmp_path / "corpus").iterdir())) == len(TARGETS[name].seeds())

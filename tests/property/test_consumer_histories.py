@@ -17,6 +17,7 @@ from mqclient._impl import select
 from mqclient.core.steps import run_steps
 from mqclient.errors import MQError
 from mqclient.pulsar.names import TopicName
+from tests.conftest import IMPLS
 from tests.support.part_sender import PartSender
 from tests.support.pulsar_world import PulsarWorld, single
 
@@ -197,7 +198,7 @@ class History:
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 120))
-@pytest.mark.parametrize("impl", ["native", "pure"])
+@pytest.mark.parametrize("impl", IMPLS)
 def test_short_histories(impl: str, seed: int, steps: int) -> None:
     history = History(Random(seed), impl)
     for _ in range(steps):
@@ -206,7 +207,7 @@ def test_short_histories(impl: str, seed: int, steps: int) -> None:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("impl", ["native", "pure"])
+@pytest.mark.parametrize("impl", IMPLS)
 def test_long_histories(impl: str, scale: str) -> None:
     for seed in range(STEPS[scale] // EPISODE // 2):
         history = History(Random(seed), impl)
