@@ -47,6 +47,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "mqclient/_pure/pulsar/": (
         "tests/vectors/test_pulsar.py",
         "tests/unit/test_pulsar_codec.py",
+        "tests/unit/test_pulsar_runs.py",
         "tests/unit/test_pulsar_strange.py",
     ),
     "mqclient/cli/demo": ("tests/unit/cli/test_demo.py",),

@@ -93,9 +93,13 @@ class FrameReader:
         """One non-blocking recv straight into the buffer, the GIL kept. The number is the bytes received, 0 at end of
         stream, or -errno (`WOULD_BLOCK` when there was nothing)."""
 
+    def wait(self, fd: int, ms: int, bell: int = -1, /) -> int:
+        """Wait without the GIL, up to `ms` (-1: for ever): 0 once there is something to receive, or the end of the
+        stream; `WOULD_BLOCK` when the time is over or only the bell, a second descriptor, became readable; -EINTR after
+        a signal."""
+
     def wait_into(self, fd: int, ms: int, /) -> tuple[list[_Event], int]:
-        """Wait for readable up to `ms` (-1: for ever) without the GIL, then as `receive_into`; -EINTR after a
-        signal."""
+        """`wait`, then as `receive_into`."""
 
 @final
 class Entry:
@@ -395,6 +399,20 @@ def decode_messages(
     `payload` stands in for the entry's own: decrypted, or assembled from chunks. Without it an encrypted entry is one
     message with its bytes as they are; so is a compressed one without `decompress`. `limit` bounds the size after
     decompression. Messages that the ack set names as acknowledged are not there.
+    """
+
+def take_run(events: list[_Event], at: int, /) -> list[Entry]:
+    """The entries of the MESSAGE events from `at` on that are for one consumer and come in a row."""
+
+def decode_run(
+    entries: list[Entry], at: int, topic: str, epoch: int, ledger: int, until: int, /
+) -> tuple[list[Message], int, int]:
+    """What `decode_messages` gives for the entries from `at` on, all in one list, as long as they are plain.
+
+    Plain is an entry whose every message is to be delivered and can be read as it is: not compressed, encrypted,
+    corrupt, acknowledged in part, a chunk, or charged otherwise than by its count; nor one of `ledger` up to entry
+    `until`. Topic and epoch are written into them. Also: the permits charged for them, and the place of the first
+    entry that is not plain.
     """
 
 def encode_command(type: int, body: Buffer = b"", /) -> bytes:

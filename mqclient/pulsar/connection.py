@@ -38,7 +38,7 @@ class ProducerHandler(Handler, Protocol):
 
 
 class ConsumerHandler(Handler, Protocol):
-    def on_entry(self, entry: Any) -> None: ...
+    def on_entries(self, entries: list[Any]) -> None: ...
 
     def on_active(self, active: bool) -> None: ...
 
@@ -151,14 +151,19 @@ class Connection:
     def on_frames(self, link: Link, frames: Sequence[Any]) -> None:
         codec = self._client.impl.pulsar
         message, receipt, ping = codec.MESSAGE, codec.SEND_RECEIPT, codec.PING
-        for event in frames:
+        at, many = 0, len(frames)
+        while at < many:
+            event = frames[at]
             kind = event[0]
+            at += 1
             if kind == message:
+                entries = codec.take_run(frames, at - 1)
+                at += len(entries) - 1
                 consumer = self.consumers.get(event[1].consumer_id)
                 if consumer is not None:
-                    consumer.on_entry(event[1])
+                    consumer.on_entries(entries)
                 else:
-                    self.strays += 1
+                    self.strays += len(entries)
             elif kind == receipt:
                 producer = self.producers.get(event[1])
                 if producer is not None:

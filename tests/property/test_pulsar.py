@@ -289,6 +289,55 @@ def test_frames_read_the_same(sent: list[bytes]) -> None:
     same(lambda twin: fed(twin, b"".join(sent)))
 
 
+@st.composite
+def plain_frames(draw: st.DrawFn) -> bytes:
+    """Of few consumers and ledgers: alone or batches, some of them acknowledged in part."""
+    builder = TWINS[-1].BatchBuilder(9, 999)
+    count = draw(st.integers(0, 3))
+    for _ in range(count):
+        builder.add(draw(blobs))
+    payload = builder.seal()[0] if count else draw(blobs)
+    metadata = TWINS[-1].encode_metadata("p", 1, 2, num_messages=count, null_value=draw(st.booleans()))
+    stored = TWINS[-1].encode_send(0, 0, metadata, payload).split(b"\x0e\x01", 1)[1]
+    places = draw(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)))
+    made: bytes = TWINS[-1].encode_message(
+        *places, b"\x0e\x01" + stored, ack_set=draw(st.sampled_from([None] * 5 + [[1]]))
+    )
+    return made
+
+
+@given(st.lists(st.one_of(plain_frames(), plain_frames(), frames), max_size=8), st.integers(0, 2), st.integers(-1, 2))
+@settings(PATIENT, max_examples=150)
+def test_runs_of_entries_are_what_their_entries_are(sent: list[bytes], ledger: int, until: int) -> None:
+    def runs(twin: Any) -> Any:
+        reader = twin.FrameReader()
+        events = reader.feed(b"".join(sent))
+        at, found = 0, []
+        while at < len(events):
+            entries = twin.take_run(events, at)
+            assert entries == [event[-1] for event in events[at : at + len(entries)]]
+            assert bool(entries) is (events[at][0] == twin.MESSAGE)
+            assert len({entry.consumer_id for entry in entries}) < 2
+            at += max(len(entries), 1)
+            place = 0
+            while place < len(entries):
+                messages, charged, following = twin.decode_run(entries, place, "t", 7, ledger, until)
+                decoded = [message for entry in entries[place:following] for message in twin.decode_messages(entry)]
+                assert charged == sum(entry.charged for entry in entries[place:following]) == len(messages)
+                assert all(entry.topic == "t" and entry.epoch == 7 for entry in entries[place:following])
+                facts = [[getattr(message, name) for name in MESSAGE_FACTS] for message in messages]
+                assert facts == [[getattr(message, name) for name in MESSAGE_FACTS] for message in decoded]
+                hidden = [
+                    entry for entry in entries[place:following] if entry.ledger == ledger and entry.entry <= until
+                ]
+                assert not hidden
+                found.append((facts, charged, following))
+                place = following + 1
+        return found
+
+    same(runs)
+
+
 @given(st.lists(frames, max_size=4), st.lists(st.integers(0, 400), max_size=6))
 @PATIENT
 def test_slicing_changes_nothing(sent: list[bytes], cuts: list[int]) -> None:

@@ -30,6 +30,7 @@ from mqclient._pure.pulsar.messages import (
     MessageBatch,
     decode_messages,
 )
+from mqclient._pure.pulsar.runs import decode_run, take_run
 
 INDIVIDUAL, CUMULATIVE = 0, 1
 DECRYPTION_ERROR = 4

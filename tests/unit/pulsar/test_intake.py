@@ -8,7 +8,7 @@ import pytest
 
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.pulsar import unpacking
-from tests.support.pulsar_world import PulsarWorld
+from tests.support.pulsar_world import PulsarWorld, RawClient
 
 
 @pytest.fixture
@@ -209,3 +209,45 @@ def test_a_batch_cut_at_the_start(world: PulsarWorld) -> None:
         assert (len(taken) if expected == 4 else taken) == expected
         assert (reader.intake.start.at, reader.intake.last_taken is None) == (start, not taken)
         world.settled(reader)
+
+
+def test_a_run_of_plain_and_other_entries_keeps_their_order(world: PulsarWorld) -> None:
+    raw = RawClient(world)
+    made = world.consumer(world.client(), "t", "s", receiver_queue=1000)
+    expected = []
+    for number in range(4):
+        raw.produce([b"alone %d" % number], [b"a", b"batch"])
+        world.append_compressed([b"packed", b"too"])
+        expected += [b"alone %d" % number, b"a", b"batch", b"packed", b"too"]
+    made.pause()
+    assert world.take(made) == expected
+    counts = made.permits.diagnose()
+    assert (counts["arrived"], counts["here"]) == (20, 20)
+    made.resume()
+    world.settled(made)
+
+
+def test_a_run_comes_again_without_what_was_acknowledged(world: PulsarWorld) -> None:
+    client = world.client()
+    made = world.consumer(client, "t", "s", type="shared", ack_grouping=3600, batch_index_ack=False)
+    world.send(world.producer(client, "t", batch_max_messages=4), *(b"%d" % number for number in range(12)))
+    face = world.face(made)
+    world.world.run()
+    taken = face._take_many(12)
+    face.ack(taken[:6])  # of the second batch two: the broker is told when all of it is
+    face.redeliver()
+    assert world.take(made) == [b"%d" % number for number in range(6, 12)]
+    world.settled(made)
+
+
+def test_a_run_of_an_epoch_that_is_over_is_dropped(world: PulsarWorld) -> None:
+    made = world.consumer(world.client(), "t", "s")
+    RawClient(world).produce([b"x"], [b"y"])
+    codec = made.client.impl.pulsar
+    sent = codec.encode_message(0, 1, 1, codec.encode_metadata("p", 0, 0))
+    [event] = codec.FrameReader().feed(sent)
+    with made.client.driver.enter():
+        made.permits.lost()
+        made.on_entries([event[1]])
+    assert len(made.mailbox) == 2
+    assert made.permits.diagnose()["stale_arrived"] == 1
