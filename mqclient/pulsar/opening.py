@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.pulsar.client import ClientEngine, Member
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.patience import partitions_steps
+from mqclient.pulsar.pattern import MODES, Pattern, matching_steps
 
 if TYPE_CHECKING:
     from mqclient.pulsar.listening import Report
@@ -25,6 +27,17 @@ def _partitions_steps(client: ClientEngine, topic: TopicName, deadline: float | 
     limit = client.deadline() if deadline is None else deadline
     count = yield run_steps(partitions_steps(client, topic, limit))
     return [str(topic.partitioned(number)) for number in range(count)] or [str(topic)]
+
+
+def topics(client: ClientEngine, pattern: str, deadline: float | None) -> Slot[list[str]]:
+    """The names of all persistent topics that match; partitions count as their topic."""
+    return run_steps(_topics_steps(client, Pattern(re.compile(pattern)), deadline))
+
+
+def _topics_steps(client: ClientEngine, pattern: Pattern, deadline: float | None) -> Steps[list[str]]:
+    limit = client.deadline() if deadline is None else deadline
+    found = yield run_steps(matching_steps(client, pattern, MODES["persistent"], limit))
+    return sorted(map(str, found))
 
 
 def close(member: Member | ClientEngine) -> Slot[None]:

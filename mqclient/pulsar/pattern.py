@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mqclient.core.slot import Slot
@@ -61,6 +61,18 @@ class Pattern:
         if f"{topic.tenant}/{topic.namespace}" != self.namespace or SYSTEM.fullmatch(topic.local):
             return False
         return self.domain in ("", topic.domain) and self._local.fullmatch(topic.local) is not None
+
+    def among(self, topics: Iterable[str]) -> list[TopicName]:
+        """Those that match; partitions count as their topic."""
+        found = dict.fromkeys(without_partition(TopicName.parse(name)) for name in topics)
+        return [name for name in found if self.matches(name)]
+
+
+def matching_steps(client: ClientEngine, pattern: Pattern, mode: int, limit: float) -> Steps[list[TopicName]]:
+    """Who matches now; partitions count as their topic."""
+    connection = yield run_steps(client.service_steps(limit))
+    reply = yield connection.request(requests.topics(pattern.namespace, mode, None), limit)
+    return pattern.among(reply.topics)
 
 
 class PatternConsumer(MultiConsumer):
@@ -151,8 +163,7 @@ class PatternConsumer(MultiConsumer):
         if not reply.changed:
             return self._names
         self._hash = reply.topics_hash or None
-        found = dict.fromkeys(without_partition(TopicName.parse(name)) for name in reply.topics)
-        return [name for name in found if self._pattern.matches(name)]
+        return self._pattern.among(reply.topics)
 
     def _watch_steps(self) -> Steps[None]:
         """Have the broker say when something changes, where it can; a refusal leaves the period."""

@@ -108,6 +108,12 @@ class Client:
             slot = opening.partitions(self._engine, topic, self._driver.deadline(timeout))
         return self._driver.wait(slot)
 
+    def topics(self, pattern: str, timeout: float | None = None) -> list[str]:
+        """The persistent topics that match "orders-.*", or "tenant/namespace/orders-.*"; partitions count as one."""
+        with self._driver.enter():
+            slot = opening.topics(self._engine, pattern, self._driver.deadline(timeout))
+        return self._driver.wait(slot)
+
     def ping(self, timeout: float | None = None) -> str:
         """Connect if need be; which software answers."""
         with self._driver.enter():

@@ -60,3 +60,13 @@ async def test_what_the_java_client_refuses(pulsar: PulsarCluster, topic: str, i
             await client.consumer([topic, re.compile(topic)], "billing")  # type: ignore[list-item]
         with pytest.raises(ConfigError, match="only the last part"):
             await client.consumer(re.compile("public/.*/orders"), "billing")
+
+
+async def test_names_of_topics(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pulsar.partition(f"{topic}-parts", 2)
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        await send(client, f"{topic}-1", b"1")
+        await send(client, f"not-{topic}", b"not ours")
+        expected = [f"persistent://public/default/{topic}-1", f"persistent://public/default/{topic}-parts"]
+        assert await client.topics(f"public/default/{topic}-.*") == expected
+        assert await client.topics(f"{topic}-[0-9]") == expected[:1]

@@ -61,3 +61,13 @@ def test_what_the_java_client_refuses(pulsar: PulsarCluster, topic: str, impl: s
             client.consumer([topic, re.compile(topic)], "billing")  # type: ignore[list-item]
         with pytest.raises(ConfigError, match="only the last part"):
             client.consumer(re.compile("public/.*/orders"), "billing")
+
+
+def test_names_of_topics(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pulsar.partition(f"{topic}-parts", 2)
+    with sync.Client(pulsar.url, impl=impl) as client:
+        send(client, f"{topic}-1", b"1")
+        send(client, f"not-{topic}", b"not ours")
+        expected = [f"persistent://public/default/{topic}-1", f"persistent://public/default/{topic}-parts"]
+        assert client.topics(f"public/default/{topic}-.*") == expected
+        assert client.topics(f"{topic}-[0-9]") == expected[:1]

@@ -124,3 +124,11 @@ def test_seeking_to_the_beginning(world: PulsarWorld) -> None:
     assert world.take(consumer) == [b"0"]
     world.do(client, lambda: opening.seek(consumer, world.impl.pulsar.EARLIEST))
     assert world.take(consumer) == [b"0"]
+
+
+def test_names_of_topics(world: PulsarWorld) -> None:
+    client = world.client()
+    for name in ("orders-1", "orders-2", "other"):
+        world.producer(client, name)
+    found = world.do(client, lambda: opening.topics(client, "orders-.*", None))
+    assert found == ["persistent://public/default/orders-1", "persistent://public/default/orders-2"]
