@@ -101,6 +101,11 @@ class RealPulsar:
     def stop(self) -> None:
         self.jvm.stop()
 
+    def restart(self) -> None:
+        """After `jvm.kill()`: the same folder, the same ports."""
+        self.jvm.start()
+        self.jvm.await_ready(self._ready)
+
     def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """One REST call under /admin/v2."""
         headers = {"Content-Type": "application/json"}

@@ -16,7 +16,7 @@ class CuttingProxy:
 
     `piece`: forward at most so many bytes at once. `cut_after`: end each connection after so many bytes to the client.
     `tap(data)` is shown what clients send. `refuse`: end new connections at once. `stall()`: keep connections, forward
-    nothing.
+    nothing. `hold_answers()`: as that, but only towards clients; `held` counts the bytes.
     """
 
     def __init__(self, target: tuple[str, int]) -> None:
@@ -28,6 +28,8 @@ class CuttingProxy:
         self.refuse = False
         self.tap: Callable[[bytes], object] | None = None
         self.accepted = 0
+        self.held = 0
+        self._holding = False
         self._flowing = threading.Event()
         self._flowing.set()
         self._closed = False
@@ -59,7 +61,14 @@ class CuttingProxy:
         """Keep the connections and forward nothing, as a peer does whose machine has gone."""
         self._flowing.clear()
 
+    def hold_answers(self) -> None:
+        """What servers say from now on reaches nobody before `flow`, and never if the connection ends first."""
+        self.held = 0
+        self._holding = True
+        self._flowing.clear()
+
     def flow(self) -> None:
+        self._holding = False
         self._flowing.set()
 
     def close(self) -> None:
@@ -108,7 +117,10 @@ class CuttingProxy:
         forwarded = 0
         with suppress(OSError):
             while data := source.recv(1 << 16):
-                self._flowing.wait()
+                if to_client and self._holding:
+                    self.held += len(data)
+                if to_client or not self._holding:
+                    self._flowing.wait()
                 if not to_client and self.tap is not None:
                     self.tap(data)
                 if to_client and self.cut_after is not None:
