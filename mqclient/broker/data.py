@@ -8,10 +8,13 @@ with everything that the tables hold, so that files may go in which no log has a
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final, TypeVar
@@ -24,6 +27,8 @@ from mqclient.errors import ConfigError
 
 LOG = logging.getLogger("mqclient.broker")
 
+Run = tuple[list[tuple[int, ...]], list[bytes]]
+"""Of frames of one record each: what ONE reads in them, and the records."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -194,7 +199,8 @@ class Data:
         self._lock = Lock(self.folder)
         try:
             if self._left is None:
-                self._give_back(self._read())
+                with _uncollected():
+                    self._give_back(self._read())
                 self._told.clear()
             else:
                 self._files.resume(*self._left)
@@ -334,17 +340,16 @@ class Data:
         """All frames: logs grow, tables get their last values."""
         tables: dict[tuple[str, str], dict[Any, Any]] = {}
         logs: dict[int, Log] = {}
-        for file, payload in self._files.read():
+        for file, payloads in self._files.read():
             held = self._holds.setdefault(file, {})
-            if _load_one(payload, logs, held):
-                continue
-            for kind, content in _entries(payload):
-                if kind == CHANGES:
-                    for owner, name, key, value in json.loads(bytes(content)):
-                        _change(tables.setdefault((owner, name), {}), _tupled(key), value)
-                elif kind == RECORDS:
-                    number, log = _load(content, logs)
-                    held[number] = log.next - 1
+            for payload in _singles(payloads, logs, held):
+                for kind, content in _entries(payload):
+                    if kind == CHANGES:
+                        for owner, name, key, value in json.loads(bytes(content)):
+                            _change(tables.setdefault((owner, name), {}), _tupled(key), value)
+                    elif kind == RECORDS:
+                        number, log = _load(content, logs)
+                        held[number] = log.next - 1
         known = tables.pop(("", LOGS), {})
         for number, (owner, key, first) in known.items():
             log = logs.get(number) or _empty(first)
@@ -369,26 +374,58 @@ class Data:
                     table.load(key, value)
 
 
-def _entries(payload: memoryview) -> Iterator[tuple[int, memoryview]]:
-    at = 0
-    while at < len(payload):
-        kind, size = ENTRY.unpack_from(payload, at)
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile: millions of small things are made here, and none of them is a cycle."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _singles(payloads: list[bytes], logs: dict[int, Log], held: dict[int, int]) -> Iterator[bytes]:
+    """Frames of one record go into their logs, many at once, as there may be millions; the others are handed on."""
+    unpack, size, behind = ONE.unpack_from, ONE.size, ENTRY.size
+    runs: dict[int, Run] = {}
+    for payload in payloads:
+        if len(payload) >= size:
+            row = unpack(payload)
+            number = row[2]
+            if row[0] == RECORDS and row[3] == 1 and row[1] + behind == len(payload) and number in logs:
+                if number not in runs:
+                    runs[number] = [], []
+                rows, records = runs[number]
+                rows.append(row)
+                records.append(payload[size:])
+                continue
+        _store(runs, logs, held)
+        yield payload
+    _store(runs, logs, held)
+
+
+def _store(runs: dict[int, Run], logs: dict[int, Log], held: dict[int, int]) -> None:
+    """What frames of one record told goes into their logs, in the order in which it came."""
+    for number, (rows, records) in runs.items():
+        log = logs[number]
+        _, _, _, _, firsts, times, marks, sizes = zip(*rows, strict=True)
+        for first, expected in zip(firsts, range(log.next, log.next + len(firsts)), strict=True):
+            if first != expected:
+                raise _missing(number, expected, first)
+        log.extend(b"".join(records), array("I", accumulate(sizes)), array("i", marks), array("q", times))
+        held[number] = log.next - 1
+    runs.clear()
+
+
+def _entries(payload: bytes) -> Iterator[tuple[int, memoryview]]:
+    view, at = memoryview(payload), 0
+    while at < len(view):
+        kind, size = ENTRY.unpack_from(view, at)
         at += ENTRY.size
-        yield kind, payload[at : at + size]
+        yield kind, view[at : at + size]
         at += size
-
-
-def _load_one(payload: memoryview, logs: dict[int, Log], held: dict[int, int]) -> bool:
-    """One record into a log that is known; False if the frame is something else."""
-    if len(payload) < ONE.size:
-        return False
-    kind, size, number, count, first, when, mark, end = ONE.unpack_from(payload)
-    log = logs.get(number)
-    if kind != RECORDS or count != 1 or size != len(payload) - ENTRY.size or log is None or log.next != first:
-        return False
-    log.append(payload[ONE.size : ONE.size + end], when, mark)
-    held[number] = first
-    return True
 
 
 def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:
@@ -398,9 +435,7 @@ def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:
     if log is None:
         log = logs[number] = _empty(first)
     if log.next != first:
-        raise ConfigError(
-            f"the data folder misses the records {log.next} to {first - 1} of log {number}: put back its files"
-        )
+        raise _missing(number, log.next, first)
     at = BLOCK.size
     times, marks, ends = array("q"), array("i"), array("I")
     for column, size in ((times, 8), (marks, 4), (ends, 4)):
@@ -408,6 +443,12 @@ def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:
         at += size * count
     log.extend(bytes(content[at:]), ends, marks, times)
     return number, log
+
+
+def _missing(number: int, expected: int, first: int) -> ConfigError:
+    return ConfigError(
+        f"the data folder misses the records {expected} to {first - 1} of log {number}: put back its files"
+    )
 
 
 def _empty(first: int) -> Log:

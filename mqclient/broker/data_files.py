@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -23,6 +23,8 @@ FRAME: Final = Struct("<4sII")
 MARK: Final = b"mqfr"
 MOST_BUFFERS: Final = 512
 SUFFIX: Final = ".mqdata"
+AT_ONCE: Final = 1 << 20
+"""Bytes of frames that are read before they are handed on."""
 
 Buffer = bytes | bytearray | memoryview
 Checksum = Callable[[Buffer, int], int]
@@ -73,17 +75,13 @@ class Files:
     def numbers(self) -> list[int]:
         return sorted(int(path.stem) for path in self._folder.glob(f"*{SUFFIX}") if path.stem.isdigit())
 
-    def read(self) -> Iterator[tuple[int, memoryview]]:
-        """Every frame there is, with the number of its file. The last file is then ready for more."""
+    def read(self) -> Iterator[tuple[int, list[bytes]]]:
+        """All payloads there are, many at once, with the number of their file. The last file is then ready for more."""
         numbers = self.numbers()
         for number in numbers:
             path = self._path(number)
             size = path.stat().st_size
-            end = 0
-            for after, payload in _frames(path, size, self._checksum):
-                end = after
-                if payload is not None:
-                    yield number, payload
+            end = yield from _frames(path, number, size, self._checksum)
             if end < size and number != numbers[-1]:
                 text = (
                     f"the data file {str(path)!r} is damaged at byte {end} of {size}, and others follow it: put back "
@@ -139,22 +137,28 @@ class Files:
         return self._folder / f"{number:08d}{SUFFIX}"
 
 
-def _frames(path: Path, size: int, checksum: Checksum) -> Iterator[tuple[int, memoryview | None]]:
-    """The payload of each whole frame and where it ends; first the end of the file's head, without a payload."""
+def _frames(path: Path, number: int, size: int, checksum: Checksum) -> Generator[tuple[int, list[bytes]], None, int]:
+    """The payloads of its whole frames, many at once, with the file's number; then where the last of them ends."""
     if size < len(MAGIC):
-        return
-    view = memoryview(path.read_bytes())
-    if view[: len(MAGIC)] != MAGIC:
+        return 0
+    content = path.read_bytes()  # there may be millions of small frames: parts of it cost less as bytes than as views
+    if not content.startswith(MAGIC):
         raise ConfigError(f"{str(path)!r} is no data file of this version of mqclient, or from another kind of machine")
-    at = len(MAGIC)
-    yield at, None
-    while at + FRAME.size <= size:
-        mark, length, expected = FRAME.unpack_from(view, at)
-        end = at + FRAME.size + length
-        if mark != MARK or end > size or checksum(view[at + FRAME.size : end], 0) != expected:
-            return
-        yield end, view[at + FRAME.size : end]
-        at = end
+    unpack, head, end, size = FRAME.unpack_from, FRAME.size, len(MAGIC), len(content)
+    payloads: list[bytes] = []
+    told = end
+    while (start := end + head) <= size:
+        mark, length, expected = unpack(content, end)
+        payload = content[start : start + length]
+        if mark != MARK or len(payload) != length or checksum(payload, 0) != expected:
+            break
+        payloads.append(payload)
+        end = start + length
+        if end - told > AT_ONCE:
+            yield number, payloads
+            payloads, told = [], end
+    yield number, payloads
+    return end
 
 
 def _write(descriptor: int, parts: Sequence[Buffer]) -> None:

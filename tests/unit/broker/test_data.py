@@ -7,6 +7,7 @@ import logging
 import os
 import zlib
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -284,3 +285,24 @@ def test_missing_records_are_told(keeper: Keeper) -> None:
     paths[1].unlink()
     with pytest.raises(ConfigError, match="misses the records"):
         Keeper(keeper.data.folder).open()
+
+
+def test_single_records_blocks_and_tables_may_come_in_any_order(keeper: Keeper) -> None:
+    random, expected = Random(7), dict[str, list[bytes]]()
+    for turn in range(300):
+        for key in random.sample("abc", random.choice((1, 1, 1, 2))):
+            log = keeper.logs.get(key) or keeper.log(key)
+            for number in range(random.choice((1, 1, 1, 4))):
+                log.append(b"%d of %d" % (number, turn), 1000 + turn, turn)
+                expected.setdefault(key, []).append(b"%d of %d" % (number, turn))
+        if random.random() < 0.1:
+            keeper.table[turn] = turn
+        keeper.data.commit()
+    again = keeper.again()
+    assert {key: records(log) for key, log in again.logs.items()} == expected
+    for key, log in again.logs.items():
+        before = keeper.logs[key]
+        assert [(log.time(at), log.mark(at)) for at in range(log.next)] == [
+            (before.time(at), before.mark(at)) for at in range(before.next)
+        ]
+    assert again.table == keeper.table

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mqclient.broker.data_files import MAGIC, Buffer, Files
+from mqclient.broker.data_files import AT_ONCE, MAGIC, Buffer, Files
 from mqclient.errors import ConfigError
 
 
@@ -22,7 +22,7 @@ def fresh(folder: Path) -> Files:
 
 def read(folder: Path) -> list[tuple[int, bytes]]:
     files = fresh(folder)
-    found = [(number, bytes(payload)) for number, payload in files.read()]
+    found = [(number, payload) for number, payloads in files.read() for payload in payloads]
     files.close()
     return found
 
@@ -42,10 +42,17 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert read(tmp_path) == [(1, b"one"), (1, b"two"), (1, b"x" * 2000), (2, b"three")]
 
 
+def test_frames_are_handed_on_before_there_are_too_many(tmp_path: Path) -> None:
+    write(tmp_path, [b"x" * AT_ONCE], [b"y"], [b"z"])
+    files = fresh(tmp_path)
+    assert [[len(payload) for payload in payloads] for _, payloads in files.read()] == [[AT_ONCE], [1, 1]]
+    files.close()
+
+
 def test_it_goes_on_in_the_last_file(tmp_path: Path) -> None:
     write(tmp_path, [b"one"])
     files = fresh(tmp_path)
-    assert len(list(files.read())) == 1
+    assert [payloads for _, payloads in files.read()] == [[b"one"]]
     assert files.last is not None
     files.last.append([b"two"])
     files.close()

@@ -1,0 +1,109 @@
+"""How soon a broker is there, by its processor time: what a busy machine makes of that says nothing of the broker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqclient._impl import select
+from mqclient.broker import EmbeddedBroker
+from mqclient.broker.data import ENTRY, ONE, RECORDS
+from mqclient.broker.data_files import FRAME, MARK
+from mqclient.rocketmq.codes import Request
+from tests.unit.broker.remoting.raw import Raw
+
+READY = 0.3
+"""Seconds until every port is open, the interpreter's own start included."""
+MANY = 1_000_000
+FULL = 2.0
+"""Seconds until so many messages are there again, each of which was sent alone."""
+INSIDE = """
+import time
+from mqclient.broker import EmbeddedBroker
+with EmbeddedBroker():
+    print(time.process_time())
+"""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """As where mqclient is installed: compiled to bytecode before it is started."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
+
+
+def until_ready(command: list[str], **more: object) -> tuple[float, dict[str, str]]:
+    """Processor seconds of a broker process from its birth until its end, right after its addresses; and those."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more) as process:  # type: ignore[call-overload]
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip() for _ in range(4)]
+        process.terminate()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_utime + used.ru_stime, dict(line.split("=", 1) for line in lines)
+
+
+def test_a_broker_in_this_process_is_ready_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INSIDE]
+    runs = [subprocess.run(command, env=environment(tmp_path), capture_output=True, check=True) for _ in range(3)]
+    assert min(float(run.stdout) for run in runs[1:]) < READY
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="what a child has used is asked by wait4")
+def test_a_broker_process_is_ready_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mqclient.cli", "broker", "--quiet"]
+    runs = [until_ready(command, env=environment(tmp_path)) for _ in range(3)]
+    assert {"name_server", "broker-a", "pulsar_url", "pulsar_rest"} == runs[0][1].keys()
+    assert min(seconds for seconds, _ in runs[1:]) < READY
+
+
+def fill(folder: Path, count: int) -> None:
+    """A data folder with so many messages in four queues, each written by a turn of its own."""
+    broker = EmbeddedBroker(doors=["rocketmq"], data=folder)
+    service = broker._doors[0].services[0]  # type: ignore[attr-defined]
+    house, store = broker.house, service.broker
+    assert house.data is not None
+    house.data.open()
+    queues = [store.make_topic("orders", 4).queue(number) for number in range(4)]
+    assert house.save()
+    numbers = [house.data._by_log[id(queue.log)].number for queue in queues]
+    broker.stop()
+    house.data.close()
+    remoting, checksum = house.impl.remoting, house.impl.digest.crc32c
+    properties = remoting.encode_properties({"UNIQ_KEY": "7F00000100002A139A5518B4AAC20000", "WAIT": "true"})
+    (path,) = folder.glob("*.mqdata")
+    physical = 0
+    with path.open("ab") as file:
+        for number in range(count):
+            queue, offset = number % 4, number // 4
+            place = {"queue_id": queue, "offset": offset, "physical_offset": physical}
+            record = remoting.encode_message(b"x" * 100, "orders", properties=properties, born_at=1, **place)
+            physical += len(record)
+            head = ONE.pack(RECORDS, ONE.size - ENTRY.size + len(record), numbers[queue], 1, offset, 1, 0, len(record))
+            file.write(FRAME.pack(MARK, len(head) + len(record), checksum(record, checksum(head))) + head + record)
+
+
+def seconds_on(folder: Path, count: int) -> float:
+    """Processor seconds of a process that reads the folder; all of it is there."""
+    environ = environment(folder / "compiled")
+    command = [sys.executable, "-m", "mqclient.cli", "broker", "--quiet", "--data", str(folder), "--impl", "native"]
+    seconds = min(until_ready(command, env=environ)[0] for _ in range(2))
+    with (
+        EmbeddedBroker(data=folder, impl="native") as broker,
+        Raw(select("native").remoting, broker.addresses()["broker-a"]) as raw,
+    ):
+        tops = [raw.ask(Request.GET_MAX_OFFSET, topic="orders", queueId=queue).field("offset") for queue in range(4)]
+        assert tops == [str(count // 4)] * 4
+        assert raw.pull("g", "orders", count // 4 - 1, 3).code == 0
+    return seconds
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(600)
+def test_a_million_messages_are_there_again_within_two_seconds(tmp_path: Path) -> None:
+    fill(tmp_path, MANY)
+    assert seconds_on(tmp_path, MANY) < FULL
