@@ -119,11 +119,76 @@ def keys(value: Any) -> Any:
     return [keys(value[0])] if isinstance(value, list) and value else type(value).__name__
 
 
+ONEWAY = sorted(
+    path.name for path in VECTORS.glob("*-*.frame.bin") if re.match(r"(send|update-offset)-oneway", path.name)
+)
+ENDS = sorted(path.name for path in VECTORS.glob("end-transaction-*.frame.bin"))
+CHECKED = "end-transaction-from-check"
+
+
+def oneway(codec: Any, name: str) -> Any:
+    (frame,) = codec.remoting.FrameReader().feed((VECTORS / name).read_bytes())
+    return frame
+
+
+@pytest.mark.parametrize("name", ONEWAY)
+def test_a_recorded_oneway_request_has_its_effect_and_no_answer(name: str, codec: Any, raw: Raw) -> None:
+    asked = oneway(codec, name)
+    sends = asked.code != Request.UPDATE_CONSUMER_OFFSET
+    topic, queue = (asked.field("b"), asked.field("e")) if sends else (asked.field("topic"), asked.field("queueId"))
+    raw.create_topic(topic, 4)
+    subscribed(raw, asked.field("consumerGroup", "VecG"), topic, 1)
+    raw._socket.sendall((VECTORS / name).read_bytes())
+    if sends:
+        found = raw.pull("reader", topic, 0, int(queue))
+        (message,) = codec.remoting.decode_messages(found.body)
+        assert (message.body, message.tag) == (asked.body, "TagO")
+    else:
+        place = {"consumerGroup": asked.field("consumerGroup"), "topic": topic, "queueId": queue}
+        assert raw.ask(Request.QUERY_CONSUMER_OFFSET, **place).field("offset") == asked.field("commitOffset")
+    assert not [frame for frame in raw._frames if frame.opaque == asked.opaque]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_recorded_decision_ends_its_half_message(name: str, codec: Any) -> None:
+    """The half message lies where the real broker had it, in the commit log and in its queue."""
+    asked = oneway(codec, name)
+    half = recorded(codec, "send-txhalf-json" if "json" in name else "send-txhalf-bin", "req")
+    with (
+        EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker,
+        Raw(codec.remoting, broker.addresses()["broker-a"]) as raw,
+    ):
+        raw.create_topic("VecT", 4)
+        store = broker._doors[0].services[0].broker  # type: ignore[attr-defined]
+        for _ in range(int(asked.field("tranStateTableOffset"))):
+            raw.ask(half.code, half.body, **half.fields)
+        place = int(asked.field("commitLogOffset"))
+        broker.control.call(lambda: setattr(store, "_end", place))
+        assert raw.ask(half.code, half.body, **half.fields).code == 0
+        raw._socket.sendall((VECTORS / name).read_bytes())
+        tops = [raw.ask(Request.GET_MAX_OFFSET, topic="VecT", queueId=queue) for queue in range(4)]
+        arrived = sum(int(top.field("offset")) for top in tops)
+    assert arrived == ("rollback" not in name)
+
+
 @pytest.mark.parametrize("name", ["send-back-bin", "send-back-json"])
-def test_a_recorded_send_back_of_a_message_that_is_not_here(name: str, codec: Any, raw: Raw) -> None:
-    """Its commit-log offset was the real broker's: ours says that there is no such message."""
-    raw._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
-    assert raw.answer(recorded(codec, name, "req").opaque).code == 1
+def test_a_recorded_send_back_is_answered_as_it_was(name: str, codec: Any) -> None:
+    """Its message lies where the real broker had it."""
+    asked, wanted = recorded(codec, name, "req"), recorded(codec, name, "resp")
+    with (
+        EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker,
+        Raw(codec.remoting, broker.addresses()["broker-a"]) as raw,
+    ):
+        raw._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
+        assert raw.answer(asked.opaque).code == 1, "there is nothing at that place"
+        store = broker._doors[0].services[0].broker  # type: ignore[attr-defined]
+        broker.control.call(lambda: setattr(store, "_end", int(asked.field("offset"))))
+        fill(raw, "VecT", 1, 1)
+        raw._socket.sendall((VECTORS / f"{name}-req.frame.bin").read_bytes())
+        answer = raw.answer(asked.opaque)
+        waiting = raw.ask(Request.GET_MAX_OFFSET, topic="SCHEDULE_TOPIC_XXXX", queueId=2)
+    assert (answer.code, answer.fields, answer.remark) == (wanted.code, wanted.fields, wanted.remark)
+    assert waiting.field("offset") == "1", "it waits for its first retry"
 
 
 def test_recorded_relays_reach_the_member_that_they_name(codec: Any, connect: Connect) -> None:
