@@ -73,6 +73,9 @@ class Transport:
     def get_extra_info(self, name: str) -> tuple[str, int]:
         return "client", id(self._wire)
 
+    def is_closing(self) -> bool:
+        return not self._wire.open
+
     def writelines(self, frames: Iterable[bytes]) -> None:
         self._wire.send(b"".join(frames))
 
@@ -277,6 +280,9 @@ class RawClient:
 
     def get_extra_info(self, name: str) -> tuple[str, int]:
         return "raw", id(self)
+
+    def is_closing(self) -> bool:
+        return not self.open
 
     def writelines(self, frames: Iterable[bytes]) -> None:
         for event in self._reader.feed(b"".join(frames)):

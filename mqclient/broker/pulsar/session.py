@@ -145,7 +145,8 @@ class Session(asyncio.Protocol):
         self.door.soon(call)
 
     def flush(self) -> None:
-        if self._out and self._transport is not None and not self.closed:
+        # a transport that broke in this turn is still there, and must not be written to: see remoting/server.py
+        if self._out and self._transport is not None and not self.closed and not self._transport.is_closing():
             out, self._out = self._out, []
             if self.house.save():
                 self._transport.writelines(out)

@@ -241,7 +241,9 @@ class Peer(asyncio.Protocol):
     def _flush(self) -> None:
         out, self._out = self._out, []
         full, self._out_size = self._out_size >= WRITE_BUFFER, 0
-        if out and self._transport is not None:
+        # Cut in the turn in which this was planned, the transport is still there: CPython 3.12.0-8 and 3.13.0-1 would
+        # watch its descriptor again, and whoever gets that number next would never be read.
+        if out and self._transport is not None and not self._transport.is_closing():
             if self._server.house.save():
                 self._transport.writelines(out)
             else:

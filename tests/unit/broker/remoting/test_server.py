@@ -56,6 +56,23 @@ def test_cut_before_or_after_the_work_is_done(connect: Connect, broker: Embedded
     assert stored == ("1" if after else "0")
 
 
+def test_who_comes_after_a_cut_is_served(connect: Connect, broker: EmbeddedBroker) -> None:
+    """An answer waited to be written when the connection was cut; the next one gets its descriptor's number."""
+    for _ in range(5):
+        broker.control.cut("GET_MAX_OFFSET")
+        first = connect()
+        first._socket.sendall(
+            b"".join(
+                first.codec.encode_frame(int(code), number, fields={"topic": "t", "queueId": "0"})
+                for number, code in enumerate((Request.GET_MIN_OFFSET, Request.GET_MAX_OFFSET))
+            )
+        )
+        with pytest.raises((EOFError, ConnectionError)):
+            first.answer(1)
+        first.close()
+        assert connect().ask(Request.GET_MAX_OFFSET, topic="t", queueId=0).code == 0
+
+
 def test_a_handler_that_fails_answers_and_says_so(
     connect: Connect, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
