@@ -25,7 +25,8 @@ _new = tuple.__new__  # half the time of calling the class
 logger = logging.getLogger("mqclient.io")
 
 _FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
-"""There `writelines` never tells that the transport is full (CVE-2024-12254)."""
+"""There `writelines` never tells that the transport is full (CVE-2024-12254); and one to a transport that is closing
+makes the loop watch a descriptor that is about to be closed: its next owner would never be read."""
 _READ_SIZE = 128 * 1024
 LINGER = 3.0
 """Seconds for the last bytes of a connection that is being closed."""
@@ -272,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Hand the outbox to the transport, unless that has enough: what waits is to be seen in the outbox."""
         link = self.link
-        if link is None or self.transport is None or self._paused:
+        if link is None or self.transport is None or self._paused or self.transport.is_closing():
             return
         out, link.outbox = link.outbox, []
         link.outbox_bytes = 0
