@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mqclient.core.steps import Steps
-from mqclient.errors import ClosedError, ConfigError
+from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.group import Member
+from mqclient.rocketmq.remoting.joining import check_filter_steps
 from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.process_queue import Limits, ProcessQueue
 from mqclient.rocketmq.remoting.subscription import Subscription
@@ -49,7 +50,7 @@ class Assigned(Member):
             raise ConfigError("assign={}: name a queue at least")
         topics = dict.fromkeys((queue.topic for queue in self._ranges), expression)
         super().__init__(client, group, topics, replace(options, retries=False), taker)
-        self._failure: BrokerError | None = None
+        self._failure: MQError | None = None
 
     def _offsets(self) -> Any:
         return Kept()
@@ -62,6 +63,7 @@ class Assigned(Member):
             if missing:
                 queue = min(missing)
                 raise ConfigError(f"topic {topic} has no queue {queue.queue_id} of broker {queue.broker_name!r}")
+            yield from check_filter_steps(self, topic)
         self.client.unjoined.append(self)
         for queue, (start, end) in self._ranges.items():
             if start != end:
@@ -93,6 +95,15 @@ class Assigned(Member):
         self._failure = BrokerError(Response.PULL_OFFSET_MOVED, remark, request=Request.PULL_MESSAGE.name)
         process_queue.drop()
         self.taker.on_failed()
+
+    def gives_up(self, process_queue: ProcessQueue, error: MQError) -> bool:
+        """What no later try can cure is told to whoever reads."""
+        if error.retriable:
+            return False
+        self._failure = error
+        process_queue.drop()
+        self.taker.on_failed()
+        return True
 
     def ended(self) -> bool:
         """Whether nothing can come any more: all ranges have ends, and the pulls have reached them."""

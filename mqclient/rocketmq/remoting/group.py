@@ -9,7 +9,7 @@ from typing import Any
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
-from mqclient.errors import ClosedError, ConfigError
+from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MODELS, RETRY_PREFIX, MessageQueue, check_group, check_topic
 from mqclient.rocketmq.remoting import describe, requests
@@ -257,6 +257,10 @@ class Member:
             offset,
         )
         self.restart(process_queue, offset)
+
+    def gives_up(self, process_queue: ProcessQueue, error: MQError) -> bool:
+        """Whether a pull that failed ends it all: a group goes on, as long as it takes."""
+        return False
 
     def on_batch(self, process_queue: ProcessQueue, batch: Any) -> None:
         self.taker.on_batch(process_queue, batch)

@@ -136,6 +136,8 @@ class PullLoop:
     def _failed(self, error: MQError) -> float:
         """Say it as operators know it, once; the delay before the next try."""
         code = error.code
+        if self._member.gives_up(self._process_queue, error):
+            return 0.0
         if code == Response.SUBSCRIPTION_NOT_LATEST:
             self._member.not_latest += 1
         if self._queue.topic.startswith(RETRY_PREFIX):

@@ -14,6 +14,7 @@ from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.assigned import Ends, RangesRead
 from mqclient.rocketmq.remoting.member_options import MemberOptions
 from mqclient.rocketmq.remoting.pull_consumer import PullEngine
+from mqclient.rocketmq.remoting.subscription import Sql
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -140,6 +141,26 @@ def test_a_filter_that_leaves_nothing_of_the_end_ends_the_reading(cluster: Virtu
     client.cluster.world.advance(60)
     assert waits.done
     assert engine.ended()
+
+
+def test_an_expression_that_brokers_refuse_is_told_when_it_opens(cluster: VirtualCluster) -> None:
+    _, started = opened(cluster.client(), {QUEUE: (0, 3)}, Sql("n > 3"))
+    assert isinstance(started.error, BrokerError)
+    assert "enablePropertyFilter=true" in str(started.error)
+
+
+def test_what_no_later_try_can_cure_is_told(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine, _ = opened(client, {QUEUE: 6})
+    with client.driver.enter():
+        waits = engine.wait()
+        queue = engine.member.queues[QUEUE]
+        assert not engine.member.gives_up(queue, BrokerError(Response.SYSTEM_BUSY, "later"))
+        assert engine.member.gives_up(queue, BrokerError(Response.SUBSCRIPTION_PARSE_FAILED, "never"))
+    client.cluster.world.run()
+    assert waits.done
+    with client.driver.enter(), pytest.raises(BrokerError, match="never"):
+        engine.next_batch(1)
 
 
 def test_an_expression_belongs_to_its_topic_unless_queues_are_assigned(cluster: VirtualCluster) -> None:
