@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from asyncio import _get_running_loop
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from mqclient.core.driver import Address, Alarmed, Now
 from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError, MQError
+from mqclient.io import leaving
 from mqclient.io.sockets import name_of, tune
 from mqclient.io.tls import Encrypted
 
@@ -58,6 +60,14 @@ class AsyncioDriver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Future[None]] = set()
         self._closed = False
+        self.pid = os.getpid()
+        self.left: dict[str, int] = {}
+        """What was unsettled when somebody ended our tasks, until we are connected again."""
+        leaving.note(self)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self.pid == os.getpid() and not sys.is_finalizing():
+            leaving.tell(self)
 
     # ---- entering and leaving
 
@@ -181,6 +191,7 @@ class AsyncioDriver:
     async def close(self) -> None:
         """Write what is left, close the connections; whoever still waits gets a ClosedError."""
         self._closed = True
+        leaving.forget(self)
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -302,9 +313,11 @@ class Connection(asyncio.BufferedProtocol):
         elif self.dialing is not None:
             self.dialing.cancel()
 
-    def dialed(self, _: asyncio.Task[None]) -> None:
+    def dialed(self, attempt: asyncio.Task[None]) -> None:
         """The attempt is over; `connection_made` was called if it succeeded."""
         if self.transport is None:
+            if attempt.cancelled() and self.link is not None:
+                self._driver.left = leaving.unsettled(self._driver)  # as `asyncio.run` ends: nobody asks any more
             self.connection_lost(self.cause)
 
     def _give_up(self) -> None:
@@ -325,6 +338,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.link is None:
             self.transport.abort()
             return
+        self._driver.left = {}
         with self._driver.enter():
             self.link.on_open(
                 name_of(transport.get_extra_info("sockname")), name_of(transport.get_extra_info("peername"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import Steps, run_steps
+from mqclient.io.pickled import Lazily
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.admin import AdminEngine, When
 from mqclient.rocketmq.remoting.admin_cluster import BrokerInfo
@@ -24,7 +25,7 @@ T = TypeVar("T")
 __all__ = ["Admin"]
 
 
-class Admin:
+class Admin(Lazily):
     """Made by `Client.admin`."""
 
     def __init__(self, driver: AsyncDriver, engine: AdminEngine) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
+from mqclient.io.pickled import Lazily
 from mqclient.rocketmq.remoting.pop import PopEngine, Popped
 
 __all__ = ["PopConsumer"]
 
 
-class PopConsumer:
+class PopConsumer(Lazily):
     """Made by `Client.pop_consumer`. What is not acknowledged in its time comes again, to whoever asks."""
 
     def __init__(self, driver: AsyncDriver, engine: PopEngine) -> None:

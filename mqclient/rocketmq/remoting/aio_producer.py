@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.errors import MQError
+from mqclient.io.pickled import Lazily, revived
 from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt, Reply
 from mqclient.rocketmq.remoting.asking import prepare_reply, prepare_request, reply_steps, request_steps
 from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
 from mqclient.rocketmq.remoting.many import check_messages, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
+from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.recall import recall_steps
 
 if TYPE_CHECKING:
@@ -22,12 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer:
-    """Made by `Client.producer`."""
+class Producer(Lazily):
+    """Made by `Client.producer`. A pickled one is, elsewhere, a producer with a client of its own, made when used."""
 
-    def __init__(self, driver: AsyncDriver, engine: ProducerEngine) -> None:
+    _own: Any = None
+    """The client that was made for this producer alone, and ends with it."""
+
+    def __init__(self, driver: AsyncDriver, engine: ProducerEngine, recipe: tuple[Any, ...] | None = None) -> None:
         self._driver = driver
         self._engine = engine
+        self._recipe = recipe
+
+    def _make(self, kind: type[Any], recipe: tuple[Any, ...], group: str, options: ProducerOptions) -> None:
+        self._own = client = revived(kind, recipe)
+        with client._driver.enter():
+            engine = ProducerEngine(client._engine, group, options)
+        self._driver, self._engine = client._driver, engine
 
     @property
     def group(self) -> str:
@@ -154,7 +166,13 @@ class Producer:
         """Take no more, wait for what is on its way, leave the group; what became of all messages."""
         with self._driver.enter():
             slot = self._engine.close()
-        return await self._driver.wait(slot)
+        account = await self._driver.wait(slot)
+        await self._close_own()
+        return account
+
+    async def _close_own(self) -> None:
+        if self._own is not None:
+            await self._own.close()
 
     async def __aenter__(self) -> Producer:
         return self

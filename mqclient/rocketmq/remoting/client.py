@@ -12,9 +12,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from mqclient.config import TLS
 from mqclient.core.driver import Address, Driver, Now
+from mqclient.core.inflight import Waiting
 from mqclient.core.link import Link
 from mqclient.core.slot import Slot
-from mqclient.core.steps import Steps, run_steps
+from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timers
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError, Request, Response
@@ -126,6 +127,7 @@ class ClientEngine:
         self.random = Random(options.seed)
         self._tls = tls
         self._dresser = Dresser(impl.remoting, options.auth, options.namespace)
+        self._dresses = self._dresser.needed
         self.name_servers = NameServers(name_servers, self.random, wanted=options.address_server is None)
         self._address_server: AddressServer | None = None
         if options.address_server is not None:
@@ -226,14 +228,23 @@ class ClientEngine:
         """Send a frame that is encoded already."""
         slot: Slot[Any] = Slot()
         deadline = self.driver.now.mono + (self.options.request_timeout if timeout is None else timeout)
-        if self._dresser.needed:
-            frame = self._dresser.dress(frame)
-        self.link(address).send(opaque, frame, slot, deadline, request)
+        self.send_for(slot, address, opaque, frame, deadline, request)
         return slot
+
+    def send_for(
+        self, waiting: Waiting, address: str, opaque: int, frame: bytes, deadline: float, request: str
+    ) -> None:
+        """Send a frame that is encoded already; whoever waits for the answer is told."""
+        if self._dresses:
+            frame = self._dresser.dress(frame)
+        link = self.links.get(address)
+        if link is None or self.closed or not link.usable:
+            link = self.link(address)
+        link.send(opaque, frame, waiting, deadline, request)
 
     def write(self, address: str, frame: bytes) -> None:
         """Send a request that nobody answers, encoded already."""
-        self.link(address).write(self._dresser.dress(frame) if self._dresser.needed else frame)
+        self.link(address).write(self._dresser.dress(frame) if self._dresses else frame)
 
     def tell(
         self,
@@ -394,6 +405,15 @@ class ClientEngine:
         for producer in list(self.producers.values()):
             yield from producer.close_steps()
         self.close()
+
+    def on_exit(self) -> Slot[Any]:
+        """The interpreter ends and nobody closed us: send what gathers, done when all of it has its outcome."""
+        return gather([producer.flush() for producer in self.producers.values()])
+
+    def unsettled(self) -> dict[str, int]:
+        """How many messages of each producer have no outcome."""
+        counts = {f"producer {group!r}": producer.account().pending for group, producer in self.producers.items()}
+        return {} if self.closed else {name: count for name, count in counts.items() if count}
 
     def diagnose(self) -> dict[str, Any]:
         """The state of this client, for people."""

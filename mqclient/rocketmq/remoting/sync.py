@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient import _impl
 from mqclient.core.driver import SyncDriver
 from mqclient.core.steps import run_steps
+from mqclient.io.pickled import Lazily
 from mqclient.io.threads import ThreadsDriver
 from mqclient.io.tls import encrypted
 from mqclient.rocketmq.model import MessageQueue
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Admin", "Client", "PopConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionalProducer"]
 
 
-class Client:
+class Client(Lazily):
     """One identity towards name servers and brokers; producers and consumers share its connections.
 
     `name_servers`: "a:9876;b:9876", a list, or a URL that holds options, too: "rocketmq://a:9876,b:9876/namespace?…";
@@ -59,6 +60,8 @@ class Client:
         self, name_servers: str | Sequence[str] | None = None, *, impl: str | None = None, **options: Any
     ) -> None:
         given = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
+        # Of the id there is one: whoever comes out of a pickle makes its own.
+        self._recipe = (given, impl, {name: value for name, value in options.items() if name != "client_id"})
         servers, options = merged(given, options)
         chosen = Options.of(options)
         namespace = _impl.default if impl is None else _impl.select(impl)
@@ -72,6 +75,9 @@ class Client:
                 tls=None if chosen.tls is None else encrypted(chosen.tls),
                 origin="name server" if name_servers is not None else "name server by NAMESRV_ADDR",
             )
+
+    def _make(self, name_servers: str | Sequence[str] | None, impl: str | None, options: dict[str, Any]) -> None:
+        self.__init__(name_servers, impl=impl, **options)  # type: ignore[misc]
 
     @property
     def client_id(self) -> str:
@@ -171,7 +177,8 @@ class Client:
 
     def _open_producer(self, group: str, options: ProducerOptions) -> Producer:
         with self._driver.enter():
-            return Producer(self._driver, ProducerEngine(self._engine, group, options))
+            engine = ProducerEngine(self._engine, group, options)
+        return Producer(self._driver, engine, (type(self), self._recipe, group, options))
 
     def _open_transactional(
         self, group: str, check: Check, threads: int, options: ProducerOptions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.driver import SyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, DeadlineError
+from mqclient.io.pickled import Lazily
 from mqclient.io.signals import stop_signals
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.assigned import RangesRead
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["PullConsumer", "PushConsumer"]
 
 
-class PushConsumer:
+class PushConsumer(Lazily):
     """Made by `Client.push_consumer`; runs until it is closed."""
 
     def __init__(self, driver: SyncDriver, engine: PushEngine) -> None:
@@ -86,7 +87,7 @@ class PushConsumer:
         self.close()
 
 
-class PullConsumer:
+class PullConsumer(Lazily):
     """Made by `Client.pull_consumer`. What was taken counts as consumed when more is asked for, or at the close."""
 
     def __init__(self, driver: SyncDriver, engine: PullEngine) -> None:
@@ -109,12 +110,7 @@ class PullConsumer:
     def receive(self, timeout: float | None = None) -> remoting.Message:
         """The next message; DeadlineError, which tells why, if there is none in time."""
         message = self._take()
-        if message is not None:
-            return message
-        try:
-            return self._receive_late(self._driver.deadline(timeout))
-        except DeadlineError:
-            raise self._nothing() from None
+        return message if message is not None else self._receive_or_told(self._driver.deadline(timeout))
 
     def receive_many(self, max: int = 1024, timeout: float | None = None) -> list[remoting.Message]:
         """What is there, at most `max`; if nothing is, what comes first; [] if nothing comes in time."""
@@ -199,6 +195,12 @@ class PullConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _receive_or_told(self, deadline: float | None) -> remoting.Message:
+        try:
+            return self._receive_late(deadline)
+        except DeadlineError:
+            raise self._nothing() from None
 
     def _receive_late(self, deadline: float | None) -> remoting.Message:
         while (message := self._take()) is None:

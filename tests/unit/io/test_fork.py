@@ -261,6 +261,7 @@ class Told:
         self._log = log
         self._name = name
         self._fails = fails
+        self._alarmed = None
 
     def after_fork(self) -> None:
         self._log.append(f"{self._name} forked")
