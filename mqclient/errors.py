@@ -7,6 +7,7 @@ MQError
 ├── LinkError        a connection could not be made or was lost                      (also ConnectionError)
 ├── ProtocolError    bytes that do not follow the protocol
 ├── CryptoError      a key could not be had, or did not fit
+├── TransactionError a transaction has ended, or something in it failed
 └── RemoteError      the broker answered with an error; `code` and `remark` are its own
 """
 
@@ -75,6 +76,10 @@ class ProtocolError(MQError):
 
 class CryptoError(MQError):
     """A key of end-to-end encryption could not be had, or what was sealed does not open with it."""
+
+
+class TransactionError(MQError):
+    """A transaction has ended already, or cannot be committed because something in it failed."""
 
 
 class RemoteError(MQError):

@@ -8,7 +8,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Closable(Protocol):
-    async def close(self) -> Any: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 C = TypeVar("C", bound=Closable)
@@ -37,4 +39,4 @@ class Opening(Generic[C]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._opened is not None:
-            await self._opened.close()
+            await self._opened.__aexit__(kind, error, trace)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.encryption import Decryption, Encryption, Key
-    from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView
+    from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView, Transaction
 
 __all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption", "Key",
-           "Message", "MessageId", "Producer", "Reader", "TableView", "basic", "mutual_tls", "oauth2",
-           "token"]  # fmt: skip
+           "Message", "MessageId", "Producer", "Reader", "TableView", "Transaction", "basic", "mutual_tls",
+           "oauth2", "token"]  # fmt: skip
 
-_FACE = ("Client", "Consumer", "Producer", "Reader", "TableView")
+_FACE = ("Client", "Consumer", "Producer", "Reader", "TableView", "Transaction")
 _OPTIONS = ("DeadLetter", "Delays")
 _ENCRYPTION = ("Decryption", "Encryption", "Key")
 _AUTH = ("basic", "mutual_tls", "token")

@@ -24,15 +24,17 @@ from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.aio_consumer import Consumer, Reader
 from mqclient.pulsar.aio_producer import Producer
 from mqclient.pulsar.aio_table import TableView
+from mqclient.pulsar.aio_transaction import Transaction
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.table import open_table
+from mqclient.pulsar.transactions import begin
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.subscribing import Topics
 
-__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
+__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView", "Transaction"]
 
 
 class Client:
@@ -107,6 +109,13 @@ class Client:
         """Of each key of a topic what was said last; it is complete when it opens, and follows what comes."""
         return Opening(self._open_table(topic, options, timeout))
 
+    def transaction(self, *, ttl: float = 60.0, timeout: float | None = None) -> Opening[Transaction]:
+        """What is sent and acknowledged with `txn=` it takes effect as a whole when it is left, or not at all.
+
+        It is aborted when an error leaves it, and by the broker after `ttl` seconds.
+        """
+        return Opening(self._begin(ttl, timeout))
+
     async def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
         """The names to open: the topic's partitions, or itself if it has none."""
         with self._driver.enter():
@@ -158,6 +167,11 @@ class Client:
         with self._driver.enter():
             slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
         return Consumer(self._driver, await self._driver.wait(slot))
+
+    async def _begin(self, ttl: float, timeout: float | None) -> Transaction:
+        with self._driver.enter():
+            slot = begin(self._engine, ttl, self._driver.deadline(timeout))
+        return Transaction(self._driver, await self._driver.wait(slot))
 
     async def _open_table(
         self, topic: str | Sequence[str], options: Mapping[str, Any], timeout: float | None

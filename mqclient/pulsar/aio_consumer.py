@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mqclient.core.driver import AsyncDriver
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import aio_stopping
-from mqclient.pulsar import opening, reading
+from mqclient.pulsar import opening, reading, txn_acks
 from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
+    from mqclient.pulsar.aio_transaction import Transaction
     from mqclient.pulsar.listening import Report
     from mqclient.pulsar.subscribing import Engine
 
@@ -134,16 +135,22 @@ class Consumer(Receiving):
     def subscription(self) -> str:
         return self._engine.subscription
 
-    async def ack(self, message: Message | MessageId | Sequence[Message | MessageId]) -> None:
-        """Acknowledge one or many; told to the broker in groups."""
-        signal = self._add_many(message) if isinstance(message, list | tuple) else self._add(message)
-        if signal:
+    async def ack(
+        self, message: Message | MessageId | Sequence[Message | MessageId], *, txn: Transaction | None = None
+    ) -> None:
+        """Acknowledge one or many; told to the broker in groups, or at once in a transaction."""
+        if txn is not None:
+            await self._ack_in(txn, message, cumulative=False)
+        elif signal := self._add_many(message) if isinstance(message, list | tuple) else self._add(message):
             self._acks_due(signal)
 
-    async def ack_cumulative(self, message: Message | MessageId) -> None:
+    async def ack_cumulative(self, message: Message | MessageId, *, txn: Transaction | None = None) -> None:
         """Acknowledge everything up to and including this; exclusive and failover subscriptions only."""
-        with self._driver.enter():
-            self._engine.ack_cumulative(message)
+        if txn is not None:
+            await self._ack_in(txn, message, cumulative=True)
+        else:
+            with self._driver.enter():
+                self._engine.ack_cumulative(message)
 
     async def ack_confirmed(
         self, message: Message | MessageId | Sequence[Message | MessageId], timeout: float | None = None
@@ -210,6 +217,11 @@ class Consumer(Receiving):
 
     async def __aenter__(self) -> Consumer:
         return self
+
+    async def _ack_in(self, txn: Transaction, messages: Any, *, cumulative: bool) -> None:
+        with self._driver.enter():
+            slot = txn_acks.ack_in(self._engine, txn.engine, messages, cumulative)
+        await self._driver.wait(slot)
 
     def _acks_due(self, signal: int) -> None:
         with self._driver.enter():

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from itertools import count
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mqclient.core.budget import Budget
 from mqclient.core.driver import Address, Driver, Now
@@ -19,6 +19,9 @@ from mqclient.pulsar.auth import Authentication, NoAuthentication, TlsAuthentica
 from mqclient.pulsar.codes import LookupType
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.names import ServiceUrl, TopicName
+
+if TYPE_CHECKING:
+    from mqclient.pulsar.transactions import Coordinators
 
 T = TypeVar("T")
 
@@ -80,9 +83,19 @@ class ClientEngine:
         self._request_ids = count(1)
         self._producer_ids = count()
         self._consumer_ids = count()
+        self._coordinators: Coordinators | None = None
 
     def on_timer(self, now: Now) -> None:
         self.timers.fire(now)
+
+    @property
+    def coordinators(self) -> Coordinators:
+        """Of transactions."""
+        if self._coordinators is None:
+            from mqclient.pulsar.transactions import Coordinators
+
+            self._coordinators = Coordinators(self)
+        return self._coordinators
 
     def next_request_id(self) -> int:
         return next(self._request_ids)

@@ -71,6 +71,8 @@ class ConsumerEngine:
         """Where the subscription is open now."""
         self.active = options.type != "failover"
         self.reached_end = False
+        self.epoch = 0
+        """How often everything was asked back, where one consumer at a time gets it in order."""
         self.attachment = Attachment(client, topic, self, f"consumer of {topic}, subscription {subscription}")
         permits = Permits(client.impl, 1 if options.queue_memory else options.receiver_queue, self._send_flow)
         self.permits = permits
@@ -108,6 +110,10 @@ class ConsumerEngine:
         if not self.options.by_batch:
             raise ConfigError("batches come from what was opened with by_batch=True")
 
+    def by_child(self, messages: Iterable[Any]) -> Iterable[tuple[ConsumerEngine, list[Any]]]:
+        """As a consumer of many topics: who has to do with which."""
+        return [(self, list(messages))]
+
     def acks_due(self, signal: int) -> None:
         self.acks.due(signal)
 
@@ -139,7 +145,10 @@ class ConsumerEngine:
         self.acks.flush()
         self.intake.drop_waiting()
         self.chunks.clear()
-        self.intake.expect_again()
+        if self.options.in_order and self.connection is not None:
+            self.epoch += 1
+        # While another one is active the broker may not listen: nothing of what it sends then is too old.
+        self.intake.expect_again(self.epoch if self.connection is not None and self.active else 0)
         if self.unacked is not None:
             self.unacked.clear()
         self.redelivery.all()
@@ -269,6 +278,7 @@ class ConsumerEngine:
 
     def on_active(self, active: bool) -> None:
         self.active = active
+        self.intake.take_all()
         told = self.options.on_active
         if told is not None:
             self.client.driver.run_user(lambda _: told(self._text, active), None)
@@ -354,4 +364,5 @@ class ConsumerEngine:
             read_compacted=options.read_compacted,
             schema=None if options.schema is None else options.schema.info,
             create_topic=self._home is None or self._home.makes_topics,
+            epoch=self.epoch if options.in_order else None,
         )

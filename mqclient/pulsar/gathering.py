@@ -19,6 +19,7 @@ from mqclient.pulsar.outgoing import Item, Part, Special, as_item, plain, size_o
 
 if TYPE_CHECKING:
     from mqclient.pulsar.options import ProducerOptions
+    from mqclient.pulsar.transactions import Transaction
 
 
 class Full(Exception):
@@ -86,12 +87,35 @@ class Gathering:
         return run_steps(self._reserve_steps(message))
 
     def _reserve_steps(self, message: Any) -> Steps[None]:
-        if self._counting:
-            counted = self.window.reserve(0, 1)
-            if not counted.done:
-                self.seal()  # what gathers takes up the window, too
-            yield counted
-        yield self.client.budget.reserve(*self._portion(message))
+        transaction = message.txn if type(message) is Special else None
+        if transaction is not None:
+            yield run_steps(self._enlist_steps(transaction))
+        try:
+            if self._counting:
+                counted = self.window.reserve(0, 1)
+                if not counted.done:
+                    self.seal()  # what gathers takes up the window, too
+                yield counted
+            yield self.client.budget.reserve(*self._portion(message))
+        except MQError as error:
+            if transaction is not None:
+                transaction.ended(error)
+            raise
+
+    def _enlist_steps(self, transaction: Transaction) -> Steps[None]:
+        """The topic takes part before anything is sent to it. From now on the transaction waits for the message."""
+        try:
+            transaction.check(self.client)
+        except MQError:
+            self._late -= 1
+            raise
+        transaction.began()
+        try:
+            yield transaction.enlist(str(self._owner.topic))
+        except MQError as error:
+            self._late -= 1
+            transaction.ended(error)
+            raise
 
     def _portion(self, message: Any) -> tuple[int, int]:
         """What is reserved before an entry begins."""
@@ -174,7 +198,17 @@ class Gathering:
 
     def _add_alone(self, message: Any, reserved: bool) -> Batch:
         """An entry that is not batch-framed."""
-        self._check(message, reserved)
+        transaction = message.txn if type(message) is Special else None
+        if transaction is not None and not reserved:
+            transaction.check(self.client)
+            if not transaction.enlisted(str(self._owner.topic)):
+                raise Full
+        try:
+            self._check(message, reserved)
+        except MQError as error:
+            if transaction is not None and reserved:
+                transaction.ended(error)
+            raise
         if self.batch is not None:
             self.seal()  # in order
         portion = self._take_room(message, reserved)
@@ -196,13 +230,18 @@ class Gathering:
         if type(message) is Special:
             fields |= self._special(message)
         self._frame(batch, b"" if body is None else body, fields)
+        if transaction is not None:
+            if not reserved:
+                transaction.began()
+            batch.then(lambda done: transaction.ended(done.error))
         return batch
 
     def _special(self, message: Special) -> dict[str, Any]:
         when = message.deliver_at
         if message.deliver_after is not None:
             when = self.client.driver.now.wall_ms + message.deliver_after
-        return {"deliver_at": when, "replicate_to": message.replicate_to}
+        txn = None if message.txn is None else message.txn.id
+        return {"deliver_at": when, "replicate_to": message.replicate_to, "txn": txn}
 
     def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
         """One crossing: what fits into the gathering batch, or one entry; the index of what comes next."""

@@ -29,6 +29,7 @@ class Intake:
 
     __slots__ = (
         "_adaptive",
+        "_awaited",
         "_beyond",
         "_box",
         "_by_batch",
@@ -63,6 +64,8 @@ class Intake:
         self._sealed = options.by_batch or self._watched
         """Entries are opened on the side that takes."""
         self._repeats = False
+        self._awaited = 0
+        """The consumer epoch below which entries are old; 0: none are."""
         self._beyond: list[int] = []
         """Of each batch opened and not yet told: how many messages it holds beyond the one that the mailbox counts."""
         self.permits = permits
@@ -80,13 +83,26 @@ class Intake:
 
     def on_entries(self, entries: list[Any]) -> None:
         """What came in a row: all that needs no decision goes to the mailbox at once, the rest one by one."""
-        at = 0
+        at = self._skip_old(entries) if self._awaited else 0
         while at < len(entries):
             if self._plain and not self._consumer.seeking.leaves(self.source.epoch) and not self._consumer.unsealer:
                 at = self._take_plain(entries, at)
             if at < len(entries):
                 self.on_entry(entries[at])
                 at += 1
+
+    def _skip_old(self, entries: list[Any]) -> int:
+        """Entries that left before the broker heard that everything is to come again do so, too: the place of the
+        first that is none."""
+        epoch = self.source.epoch
+        for at, entry in enumerate(entries):
+            if entry.consumer_epoch is None or entry.consumer_epoch >= self._awaited:
+                self._awaited = 0
+                return at
+            if self.permits.arrive(entry.charged, epoch):
+                self.permits.release(entry.charged, self._reasons.SKIPPED, epoch)
+        self.look_for_receivers()
+        return len(entries)
 
     def _take_plain(self, entries: list[Any], at: int) -> int:
         """The plain entries from `at` on; the place of the first that is not."""
@@ -197,6 +213,7 @@ class Intake:
         if not self._durable and old.last is not None and not self._consumer.seeking.has_left(old):
             self.start.go_on_after(self.id_of(old.last))
         self._repeats = epoch > 1
+        self._awaited = 0
         self._beyond.clear()
         self.renew(epoch)
 
@@ -215,9 +232,15 @@ class Intake:
             self.permits.release(values.clear(), self._reasons.DISCARDED, source.epoch)
         self.permits.release(self._consumer.unsealer.clear(), self._reasons.DISCARDED, source.epoch)
 
-    def expect_again(self) -> None:
-        """Entries come again of which a part may be acknowledged here already."""
+    def expect_again(self, epoch: int = 0) -> None:
+        """Entries come again of which a part may be acknowledged here already; not before those of this consumer
+        epoch, if the broker tells them apart."""
         self._repeats = True
+        self._awaited = epoch
+
+    def take_all(self) -> None:
+        """Whoever sends now may not have heard that everything was asked back."""
+        self._awaited = 0
 
     def resize(self, window: int) -> None:
         self.permits.resize(window)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.schema.base import Schema, SchemaType
+
+if TYPE_CHECKING:
+    from mqclient.pulsar.transactions import Transaction
 
 Item = tuple[Any, str | None, Mapping[str, str] | None, int, bytes | None, int, bool]
 """A message as the batch builder takes it: body, key, properties, event time, ordering key, sequence id (-1: the next
@@ -29,6 +32,7 @@ class Special(NamedTuple):
     deliver_after: int | None = None
     """Milliseconds from when it is taken."""
     replicate_to: tuple[str, ...] = ()
+    txn: Transaction | None = None
 
 
 class Mixed(list[Any]):
@@ -47,6 +51,7 @@ def prepare(
     deliver_at: int | datetime | None = None,
     deliver_after: float | timedelta | None = None,
     replicate_to: Sequence[str] | None = None,
+    txn: Any = None,
 ) -> Any:
     """Check a message and put it in the builder's form; outside of any entry. A body of None is a null value."""
     if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
@@ -58,9 +63,9 @@ def prepare(
         item: Item = (body, b64encode(key).decode(), properties, when, ordering_key, number, True)
     else:
         item = (body, key, properties, when, ordering_key, number, False)
-    if deliver_at is None and deliver_after is None and replicate_to is None:
+    if deliver_at is None and deliver_after is None and replicate_to is None and txn is None:
         return item
-    return _special(item, deliver_at, deliver_after, replicate_to)
+    return _special(item, deliver_at, deliver_after, replicate_to, txn)
 
 
 def valued(schema: Schema[Any], make: Any = prepare) -> Any:
@@ -76,6 +81,16 @@ def valued(schema: Schema[Any], make: Any = prepare) -> Any:
 
     prepare_value.pairs = schema.pairs  # type: ignore[attr-defined]
     return prepare_value
+
+
+def within(make: Any, txn: Any) -> Any:
+    """`prepare` for messages of a transaction."""
+
+    def prepare_within(*given: Any, **named: Any) -> Any:
+        return make(*given, **{"txn": txn, **named})
+
+    prepare_within.pairs = getattr(make, "pairs", False)  # type: ignore[attr-defined]
+    return make if txn is None else prepare_within
 
 
 def prepare_many(messages: Sequence[Any], one: Any = prepare) -> Sequence[Any]:
@@ -130,7 +145,10 @@ def moment(what: str, given: Any) -> int:
     return _not_negative(what, given)
 
 
-def _special(item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Sequence[str] | None) -> Special:
+def _special(item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Any, txn: Any) -> Special:
+    transaction = getattr(txn, "engine", None)
+    if txn is not None and transaction is None:
+        raise ConfigError(f"txn is what client.transaction() gave, not a {type(txn).__name__}")
     if deliver_at is not None and deliver_after is not None:
         raise ConfigError("deliver_at and deliver_after both say when: give one of them")
     if isinstance(deliver_after, timedelta):
@@ -144,6 +162,7 @@ def _special(item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Sequ
         None if deliver_at is None else moment("deliver_at", deliver_at),
         None if deliver_after is None else round(deliver_after * 1000),
         () if replicate_to is None else tuple(replicate_to) or LOCAL_ONLY,
+        transaction,
     )
 
 

@@ -98,8 +98,8 @@ class ProducerEngine:
         driver: Any = self.client.driver
         if not self.client.blocking:
             raise MQError(
-                "more is in flight than memory_limit or max_pending allow: `await producer.send(…)` waits, "
-                "submit cannot"
+                "more is in flight than memory_limit or max_pending allow, or this is the first message of a "
+                "transaction to its topic: `await producer.send(…)` waits, submit cannot"
             )
         future = None
         while future is None:

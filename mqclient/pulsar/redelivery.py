@@ -82,4 +82,5 @@ class Redelivery:
     def _ask(self, entries: list[tuple[int, int]]) -> None:
         connection = self._consumer.connection
         if connection is not None:
-            connection.tell(requests.redeliver(self._consumer.consumer_id, entries))
+            epoch = None if self._by_entry else self._consumer.epoch
+            connection.tell(requests.redeliver(self._consumer.consumer_id, entries, epoch))

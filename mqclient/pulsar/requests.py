@@ -33,6 +33,11 @@ REPLIES: Final[Mapping[int, str]] = {
     35: "CommandGetSchemaResponse",
     38: "CommandAckResponse",
     40: "CommandGetOrCreateSchemaResponse",
+    51: "CommandNewTxnResponse",
+    53: "CommandAddPartitionToTxnResponse",
+    55: "CommandAddSubscriptionToTxnResponse",
+    57: "CommandEndTxnResponse",
+    63: "CommandTcClientConnectResponse",
     65: "CommandWatchTopicListSuccess",
 }
 """What answers a request, by its request id; an error in it, of whatever field, fails the request."""
@@ -176,6 +181,36 @@ def get_schema(topic: str, version: bytes | None) -> Command:
     return Command(34, "CommandGetSchema", topic=topic, schema_version=version)
 
 
+Txn = tuple[int, int]
+"""A transaction's id: most and least bits."""
+
+
+def tc_connect(number: int) -> Command:
+    """Before anything is asked of a coordinator over a connection."""
+    return Command(62, "CommandTcClientConnectRequest", tc_id=number)
+
+
+def new_txn(number: int, ttl_ms: int) -> Command:
+    return Command(50, "CommandNewTxn", tc_id=number, txn_ttl_millis=ttl_ms)
+
+
+def add_partition_to_txn(txn: Txn, topic: str) -> Command:
+    return Command(52, "CommandAddPartitionToTxn", **_txn(txn), partitions=[topic])
+
+
+def add_subscription_to_txn(txn: Txn, topic: str, subscription: str) -> Command:
+    added = [{"topic": topic, "subscription": subscription}]
+    return Command(54, "CommandAddSubscriptionToTxn", **_txn(txn), subscription=added)
+
+
+def end_txn(txn: Txn, action: int) -> Command:
+    return Command(56, "CommandEndTxn", **_txn(txn), txn_action=action)
+
+
+def _txn(txn: Txn) -> dict[str, Any]:
+    return {"txnid_most_bits": txn[0], "txnid_least_bits": txn[1]}
+
+
 def close_producer(producer_id: int) -> Command:
     return Command(15, "CommandCloseProducer", producer_id=producer_id)
 
@@ -195,6 +230,7 @@ def subscribe(
     read_compacted: bool,
     create_topic: bool = True,
     schema: SchemaInfo | None = None,
+    epoch: int | None = None,
 ) -> Command:
     return Command(
         4,
@@ -210,6 +246,7 @@ def subscribe(
         metadata=_key_values(metadata),
         schema=schema_fields(schema),
         read_compacted=read_compacted or None,
+        consumer_epoch=epoch,
         force_topic_creation=None if create_topic else False,
         initialPosition=InitialPosition.Earliest if from_earliest else InitialPosition.Latest,
     )
@@ -223,11 +260,16 @@ def unsubscribe(consumer_id: int, force: bool) -> Command:
     return Command(12, "CommandUnsubscribe", consumer_id=consumer_id, force=force)
 
 
-def redeliver(consumer_id: int, entries: Sequence[tuple[int, int]]) -> Command:
-    """No entries: everything that is not acknowledged."""
+def redeliver(consumer_id: int, entries: Sequence[tuple[int, int]], epoch: int | None = None) -> Command:
+    """No entries: everything that is not acknowledged; it comes with this consumer epoch."""
     ids = [{"ledgerId": ledger % 2**64, "entryId": entry % 2**64} for ledger, entry in entries]
     return Command(
-        20, "CommandRedeliverUnacknowledgedMessages", numbered=False, consumer_id=consumer_id, message_ids=ids
+        20,
+        "CommandRedeliverUnacknowledgedMessages",
+        numbered=False,
+        consumer_id=consumer_id,
+        message_ids=ids,
+        consumer_epoch=epoch,
     )
 
 
@@ -259,9 +301,17 @@ def remaining(first: int, size: int) -> list[int]:
     >>> remaining(2, 4)
     [12]
     """
-    bits = (1 << size) - (1 << first)
-    words = [(bits >> shift) & (2**64 - 1) for shift in range(0, size, 64)]
-    return [word - 2**64 if word >> 63 else word for word in words]
+    return words((1 << size) - (1 << first))
+
+
+def words(bits: int) -> list[int]:
+    """A set of bits as signed words of 64.
+
+    >>> words(1 << 63 | 1 << 64)
+    [-9223372036854775808, 1]
+    """
+    found = [(bits >> shift) & (2**64 - 1) for shift in range(0, bits.bit_length(), 64)]
+    return [word - 2**64 if word >> 63 else word for word in found]
 
 
 def is_waiting(reply: Any) -> bool:

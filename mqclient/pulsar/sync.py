@@ -26,13 +26,15 @@ from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.sync_consumer import Consumer, Reader
 from mqclient.pulsar.sync_producer import Producer
 from mqclient.pulsar.sync_table import TableView
+from mqclient.pulsar.sync_transaction import Transaction
 from mqclient.pulsar.table import open_table
+from mqclient.pulsar.transactions import begin
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.subscribing import Topics
 
-__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
+__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView", "Transaction"]
 
 
 class Client:
@@ -102,6 +104,13 @@ class Client:
         """Of each key of a topic what was said last; it is complete when it opens, and follows what comes."""
         return self._open_table(topic, options, timeout)
 
+    def transaction(self, *, ttl: float = 60.0, timeout: float | None = None) -> Transaction:
+        """What is sent and acknowledged with `txn=` it takes effect as a whole when it is left, or not at all.
+
+        It is aborted when an error leaves it, and by the broker after `ttl` seconds.
+        """
+        return self._begin(ttl, timeout)
+
     def partitions(self, topic: str, timeout: float | None = None) -> list[str]:
         """The names to open: the topic's partitions, or itself if it has none."""
         with self._driver.enter():
@@ -153,6 +162,11 @@ class Client:
         with self._driver.enter():
             slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
         return Consumer(self._driver, self._driver.wait(slot))
+
+    def _begin(self, ttl: float, timeout: float | None) -> Transaction:
+        with self._driver.enter():
+            slot = begin(self._engine, ttl, self._driver.deadline(timeout))
+        return Transaction(self._driver, self._driver.wait(slot))
 
     def _open_table(self, topic: str | Sequence[str], options: Mapping[str, Any], timeout: float | None) -> TableView:
         deadline = self._driver.deadline(timeout)

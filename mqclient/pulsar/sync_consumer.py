@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mqclient.core.driver import SyncDriver
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import sync_stopping
-from mqclient.pulsar import opening, reading
+from mqclient.pulsar import opening, reading, txn_acks
 from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
     from mqclient.pulsar.listening import Report
     from mqclient.pulsar.subscribing import Engine
+    from mqclient.pulsar.sync_transaction import Transaction
 
 __all__ = ["Consumer", "Reader", "Receiving"]
 
@@ -135,16 +136,22 @@ class Consumer(Receiving):
     def subscription(self) -> str:
         return self._engine.subscription
 
-    def ack(self, message: Message | MessageId | Sequence[Message | MessageId]) -> None:
-        """Acknowledge one or many; told to the broker in groups."""
-        signal = self._add_many(message) if isinstance(message, list | tuple) else self._add(message)
-        if signal:
+    def ack(
+        self, message: Message | MessageId | Sequence[Message | MessageId], *, txn: Transaction | None = None
+    ) -> None:
+        """Acknowledge one or many; told to the broker in groups, or at once in a transaction."""
+        if txn is not None:
+            self._ack_in(txn, message, cumulative=False)
+        elif signal := self._add_many(message) if isinstance(message, list | tuple) else self._add(message):
             self._acks_due(signal)
 
-    def ack_cumulative(self, message: Message | MessageId) -> None:
+    def ack_cumulative(self, message: Message | MessageId, *, txn: Transaction | None = None) -> None:
         """Acknowledge everything up to and including this; exclusive and failover subscriptions only."""
-        with self._driver.enter():
-            self._engine.ack_cumulative(message)
+        if txn is not None:
+            self._ack_in(txn, message, cumulative=True)
+        else:
+            with self._driver.enter():
+                self._engine.ack_cumulative(message)
 
     def ack_confirmed(
         self, message: Message | MessageId | Sequence[Message | MessageId], timeout: float | None = None
@@ -211,6 +218,11 @@ class Consumer(Receiving):
 
     def __enter__(self) -> Consumer:
         return self
+
+    def _ack_in(self, txn: Transaction, messages: Any, *, cumulative: bool) -> None:
+        with self._driver.enter():
+            slot = txn_acks.ack_in(self._engine, txn.engine, messages, cumulative)
+        self._driver.wait(slot)
 
     def _acks_due(self, signal: int) -> None:
         with self._driver.enter():

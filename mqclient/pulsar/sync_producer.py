@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from mqclient.core.driver import SyncDriver
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
-from mqclient.pulsar.outgoing import prepare_many, results
+from mqclient.pulsar.outgoing import prepare_many, results, within
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.producing import Engine
+    from mqclient.pulsar.sync_transaction import Transaction
 
 __all__ = ["Producer"]
 
@@ -55,25 +56,28 @@ class Producer:
         deliver_at: int | datetime | None = None,
         deliver_after: float | timedelta | None = None,
         replicate_to: Sequence[str] | None = None,
+        txn: Transaction | None = None,
         timeout: float | None = None,
     ) -> MessageId:
         """Send one message and wait for its id. Cancelled or timed out, its outcome is unknown.
 
         `body`: bytes, None for a null value, or what the producer's schema takes. Times are datetimes or milliseconds;
-        `deliver_after` is seconds. `replicate_to`: the clusters, [] for none.
+        `deliver_after` is seconds. `replicate_to`: the clusters, [] for none. `txn`: a transaction that it belongs to.
         """
-        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to)
+        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
         item = self._prepare(body, key, properties, *rest)
         with self._driver.enter():
             slot = self._engine.send(item)
         return self._driver.wait(slot, self._driver.deadline(timeout))
 
-    def send_many(self, messages: Sequence[Any], *, timeout: float | None = None) -> list[Any]:
+    def send_many(
+        self, messages: Sequence[Any], *, txn: Transaction | None = None, timeout: float | None = None
+    ) -> list[Any]:
         """Send many; of each, in order, its id or an MQError, both with `.ok`.
 
         A message is a body, a tuple of `send`'s arguments in their order, or a dict of them by name with "body".
         """
-        items = prepare_many(messages, self._prepare)
+        items = prepare_many(messages, within(self._prepare, txn))
         with self._driver.enter():
             slot = self._engine.send_many(items)
         return results(self._driver.wait(slot, self._driver.deadline(timeout)))
@@ -109,10 +113,11 @@ class Producer:
         deliver_at: int | datetime | None = None,
         deliver_after: float | timedelta | None = None,
         replicate_to: Sequence[str] | None = None,
+        txn: Transaction | None = None,
     ) -> SendFuture:
         """Take the message; the future tells the outcome. It waits only while `memory_limit` or `max_pending` is
         reached."""
-        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to)
+        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
         item = self._prepare(body, key, properties, *rest)
         with self._driver.enter():
             future = self._engine.submit(item)

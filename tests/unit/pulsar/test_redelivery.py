@@ -99,3 +99,26 @@ def test_what_was_acknowledged_a_moment_ago_does_not_come_again(codec: Any) -> N
     world.world.advance(1)
     assert [message.body for message in face._take_many(10)] == [b"0"]
     world.settled(consumer)
+
+
+@pytest.mark.parametrize("batching", [True, False])
+@pytest.mark.parametrize("queue", [1, 4, 1000])
+def test_what_left_before_everything_was_asked_back_is_not_taken_twice(codec: Any, batching: bool, queue: int) -> None:
+    """Race: the broker sends, we ask everything back, what it sent arrives, then all of it comes once more."""
+    world = PulsarWorld(codec)
+    world.sender(world.producer(world.client(), "t", batching=batching)).send_many([b"%d" % n for n in range(6)])
+    made = world.consumer(world.client(), "t", "s", start="earliest", receiver_queue=queue)
+    face = world.face(made)
+    for _ in range(3):
+        assert face.receive(5).body == b"0"
+        with made.client.driver.enter():
+            made.redeliver()
+            made.redeliver()
+    assert [face.receive(5).body for _ in range(6)] == [b"%d" % n for n in range(6)]
+    assert not made.mailbox.take()
+    assert made.epoch == 6
+    world.settled(made)
+    world.cut()
+    world.world.advance(5)
+    assert [face.receive(5).body for _ in range(6)] == [b"%d" % n for n in range(6)]
+    world.settled(made)
