@@ -30,11 +30,8 @@ ELSEWHERE: dict[str, str] = {
             for name in (
                 "__init__",
                 "formats",
-                "pulsar_sink",
                 "pulsar_source",
-                "rocketmq_sink",
                 "rocketmq_source",
-                "writers",
             )
         ),
         "runs in Spark's processes, where coverage does not follow: tests/spark",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from datetime import datetime, timezone
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
@@ -31,42 +31,6 @@ TOPIC: Final = Option("topic", ("subscribe", "topics", "path"))
 TOKEN: Final = (Option("token"), Option("tokenFile"), Option("tokenEnv"))
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """What Spark passes on although it is meant for itself."""
-READ: Final = (
-    TOPIC,
-    Option("startingOffsets"),
-    Option("endingOffsets", default=LATEST),
-    Option("failOnDataLoss", default="true"),
-    Option("columns"),
-    Option("includeProperties", ("includeHeaders",), "true"),
-    Option("arrowBatchRows", default="10000"),
-    Option("arrowBatchBytes", default="2097152"),
-    Option("timeoutSeconds", default="60"),
-    Option("offsetPollIntervalMs", default="100"),
-)
-COUNTED: Final = (
-    Option("maxRecordsPerPartition"),
-    Option("minPartitions"),
-    Option("maxOffsetsPerTrigger"),
-    Option("minOffsetsPerTrigger"),
-    Option("maxTriggerDelaySeconds", ("maxTriggerDelay",), "900"),
-    Option("consumerGroup", ("groupId", "kafka.group.id"), "mqclient-spark"),
-)
-"""Where offsets are dense, so that they can be counted: RocketMQ."""
-WRITE: Final = (
-    TOPIC,
-    Option("maxInFlightBytes", default="16777216"),
-    Option("timeoutSeconds", ("sendTimeoutSeconds",), "60"),
-)
-ROCKETMQ_SOURCE: Final = (NAME_SERVER, *READ, *COUNTED)
-ROCKETMQ_SINK: Final = (
-    NAME_SERVER,
-    *WRITE,
-    Option("tag"),
-    Option("tracking", default="false"),
-    Option("producerGroup", default="mqclient-spark"),
-)
-PULSAR_SOURCE: Final = (SERVICE_URL, *READ, *TOKEN)
-PULSAR_SINK: Final = (SERVICE_URL, *WRITE, *TOKEN)
 
 
 class Secret:
@@ -80,12 +44,15 @@ class Secret:
 
     def reveal(self) -> str:
         if self._kind == "File":
-            with open(self._text, encoding="utf-8") as file:
-                return file.read().strip()
+            try:
+                with open(self._text, encoding="utf-8") as file:
+                    return file.read().strip()
+            except OSError as error:
+                raise ConfigError(f"a secret's file cannot be read where the task runs: {error}") from None
         if self._kind == "Env":
             value = os.environ.get(self._text)
             if value is None:
-                raise ConfigError(f"option tokenEnv={self._text!r}: there is no such variable where the task runs")
+                raise ConfigError(f"the environment variable {self._text!r}: there is none where the task runs")
             return value
         return self._text
 
@@ -97,91 +64,6 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash((self._kind, self._text))
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What a source was asked for, checked: `address` is the name server or the service URL."""
-
-    address: str
-    topics: tuple[str, ...]
-    start: Position | None
-    end: Position
-    fail_on_data_loss: bool
-    columns: tuple[str, ...]
-    properties: bool
-    batch_rows: int
-    batch_bytes: int
-    timeout: float
-    poll: float
-    token: Secret | None = None
-    max_records: int | None = None
-    min_partitions: int | None = None
-    max_per_trigger: int | None = None
-    min_per_trigger: int | None = None
-    trigger_delay: float = 900.0
-    group: str = "mqclient-spark"
-
-
-@dataclass(frozen=True)
-class WriteOptions:
-    """What a sink was asked for, checked; an option wins over the column of its name."""
-
-    address: str
-    topic: str | None
-    in_flight: int
-    timeout: float
-    tracking: bool
-    token: Secret | None = None
-    tag: str | None = None
-    group: str = "mqclient-spark"
-
-
-def read_options(given: Mapping[str, str], table: tuple[Option, ...], format: str) -> ReadOptions:
-    """Check what the user gave for a read.
-
-    >>> read_options({"nameserver": "127.0.0.1:9876", "topic": "orders"}, ROCKETMQ_SOURCE, "mq-rocketmq").topics
-    ('orders',)
-    """
-    values = Values(given, table, format)
-    topics = values.names("topic")
-    if not topics:
-        raise ConfigError(f'format {format} needs .option("topic", …): one topic, or several with commas between.')
-    return ReadOptions(
-        address=values.address(table),
-        topics=topics,
-        start=values.position("startingOffsets"),
-        end=values.position("endingOffsets") or LATEST,
-        fail_on_data_loss=values.flag("failOnDataLoss"),
-        columns=values.names("columns"),
-        properties=values.flag("includeProperties"),
-        batch_rows=values.number("arrowBatchRows") or 1,
-        batch_bytes=values.number("arrowBatchBytes") or 1,
-        timeout=float(values.number("timeoutSeconds") or 60),
-        poll=(values.number("offsetPollIntervalMs") or 100) / 1000,
-        token=values.secret(),
-        max_records=values.number("maxRecordsPerPartition"),
-        min_partitions=values.number("minPartitions"),
-        max_per_trigger=values.number("maxOffsetsPerTrigger"),
-        min_per_trigger=values.number("minOffsetsPerTrigger"),
-        trigger_delay=float(values.number("maxTriggerDelaySeconds") or 900),
-        group=values.get("consumerGroup") or "mqclient-spark",
-    )
-
-
-def write_options(given: Mapping[str, str], table: tuple[Option, ...], format: str) -> WriteOptions:
-    """Check what the user gave for a write."""
-    values = Values(given, table, format)
-    return WriteOptions(
-        address=values.address(table),
-        topic=values.get("topic"),
-        in_flight=values.number("maxInFlightBytes") or 1,
-        timeout=float(values.number("timeoutSeconds") or 60),
-        tracking=values.flag("tracking"),
-        token=values.secret(),
-        tag=values.get("tag"),
-        group=values.get("producerGroup") or "mqclient-spark",
-    )
 
 
 class Values:
@@ -202,6 +84,10 @@ class Values:
                 known = ", ".join(option.name for option in table)
                 raise ConfigError(f"format {format} has no option {key!r}.{hint} It has: {known}.")
             self._values[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such an option, given or not."""
+        return name in self._values
 
     def get(self, name: str) -> str | None:
         return self._values.get(name) or None
@@ -244,8 +130,30 @@ class Values:
             raise ConfigError(f'option {name}={text!r} is neither "earliest", "latest" nor a JSON object of offsets.')
         return value
 
-    def secret(self) -> Secret | None:
-        given = [(kind, value) for kind in ("", "File", "Env") if (value := self.get(f"token{kind}")) is not None]
+    def time(self, name: str) -> int | None:
+        """Milliseconds since 1970: given so, or as a date and time, of UTC where they name no zone."""
+        text = self.get(name)
+        return None if text is None else milliseconds(text.strip(), f"option {name}")
+
+    def secret(self, name: str = "token") -> Secret | None:
+        """Given itself, as a file or as a variable of the environment."""
+        given = [(kind, value) for kind in ("", "File", "Env") if (value := self.get(name + kind)) is not None]
         if len(given) > 1:
-            raise ConfigError("of token, tokenFile and tokenEnv one is enough.")
+            raise ConfigError(f"of {name}, {name}File and {name}Env one is enough.")
         return Secret(*given[0]) if given else None
+
+
+def milliseconds(value: Any, what: str) -> int:
+    """
+    >>> milliseconds("1970-01-01T00:00:01Z", "")
+    1000
+    """
+    text = str(value)
+    if text.isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        cure = "milliseconds since 1970, or 2026-01-31T09:30:00Z"
+        raise ConfigError(f"{what}: {value!r} is no time: {cure}.") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from mqclient.errors import ConfigError
+from mqclient.spark.filters import Bounds
 from mqclient.spark.options import EARLIEST, Position
 
 MANY: Final = 1 << 20
@@ -96,6 +97,24 @@ def ranges(starts: Mapping[Queue, int], ends: Mapping[Queue, int]) -> list[Range
         if end < start:
             raise ConfigError(f"{queue} ends at {end}, before its start {start}: the topic was made anew?")
         found.append(Range(queue, start, end))
+    return found
+
+
+def clipped(
+    wholes: Iterable[Range], bounds: Bounds, low: Mapping[Queue, int], high: Mapping[Queue, int]
+) -> list[Range]:
+    """Without what a query's conditions leave out. `low` and `high`: where the times lie that they name."""
+    found = []
+    for whole in wholes:
+        queue, most = whole.queue, bounds.most("offset")
+        named = (("topic", queue.topic), ("broker", queue.broker), ("queue", queue.number))
+        if bounds.impossible() or not all(bounds.allows(column, value) for column, value in named):
+            continue
+        start = max(whole.start, low.get(queue, 0), bounds.least("offset") or 0)
+        # Old brokers give the nearest offset to a time, which may be the one before: one more does no harm.
+        stop = min(whole.end, high.get(queue, whole.end) + 1, whole.end if most is None else most + 1)
+        if start < stop:
+            found.append(Range(queue, start, stop))
     return found
 
 

@@ -1,138 +1,101 @@
-"""Owns reading Pulsar for Spark: where topics end, what tasks get, and exact ranges as record batches."""
+"""Owns reading Pulsar for Spark: what tasks get, and exact ranges of messages as record batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from mqclient import pulsar
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.spark import schema
 from mqclient.spark.arrow import Maker, Piece, gathered
-from mqclient.spark.clients import CLIENTS
-from mqclient.spark.options import EARLIEST, PULSAR_SOURCE, Position, ReadOptions, Secret
+from mqclient.spark.filters import Bounds
+from mqclient.spark.options import EARLIEST
+from mqclient.spark.pulsar_heads import FORMAT, Heads, ahead_of, client, reading
+from mqclient.spark.pulsar_places import (
+    BEGIN,
+    Place,
+    Range,
+    advance,
+    behind,
+    cut,
+    firsts,
+    flat,
+    heads,
+    nested,
+    ranges,
+    resolve,
+)
+from mqclient.spark.read_options import PULSAR_SOURCE, ReadOptions
 
-FORMAT: Final = "mq-pulsar"
+__all__ = ["FORMAT", "Heads", "advance", "behind", "client", "firsts", "flat", "heads", "nested", "resolve"]
+"""Together with the rest of this module: what `stream.Tracker`, `formats` and the sink ask of a system."""
+
 COLUMNS: Final = schema.PULSAR
 OPTIONS: Final = PULSAR_SOURCE
 KEY: Final = "p"
 WINDOW: Final = 2000
 """Messages that brokers may send ahead of a task."""
 
-Place = tuple[int, int, int]
-"""(ledger, entry, batch index) of the last message that is behind; an index of -1 means the whole entry."""
-BEGIN: Final[Place] = (-1, -1, -1)
 
-
-class Range(NamedTuple):
-    """The messages of one topic or partition after `after` up to and including `upto`."""
-
-    topic: str
-    after: Place
-    upto: Place
-
-
-def client(address: str, token: Secret | None) -> AbstractContextManager[pulsar.Client]:
-    """This process' client of this service."""
-
-    def make() -> pulsar.Client:
-        return pulsar.Client(address, auth=None if token is None else pulsar.token(token.reveal()))
-
-    return CLIENTS.borrow((FORMAT, address, token), make)
-
-
-class Heads:
-    """Looks where topics and partitions end, over readers that stay open and ask for no message."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
-        self._open = ExitStack()
-        self._readers: dict[str, pulsar.Reader] = {}
-        self._client: pulsar.Client | None = None
-
-    def look(self) -> dict[str, Place]:
-        """Of each topic or partition the place of its last message, BEGIN if it is empty."""
-        options = self._options
-        if self._client is None:
-            self._client = self._open.enter_context(client(options.address, options.token))
-        found = {}
-        for name in options.topics:
-            for topic in self._client.partitions(name, options.timeout):
-                last = self._reader(self._client, topic).last_message_id(options.timeout)
-                found[topic] = BEGIN if last is None else (last.ledger, last.entry, last.batch_index)
-        return found
-
-    def close(self) -> None:
-        self._readers.clear()
-        self._client = None
-        self._open.close()
-
-    def _reader(self, client: pulsar.Client, topic: str) -> pulsar.Reader:
-        reader = self._readers.get(topic)
-        if reader is None:
-            opening = client.reader(topic, start="latest", receiver_queue=0, timeout=self._options.timeout)
-            reader = self._readers[topic] = self._open.enter_context(opening)
-        return reader
-
-
-def plan(options: ReadOptions) -> list[Range]:
-    """The tasks of a batch read."""
+def plan(options: ReadOptions, bounds: Bounds | None = None) -> list[Range]:
+    """The tasks of a batch read; `bounds`: what the query itself leaves out."""
     heads = Heads(options)
     try:
         there = heads.look()
+        if not there:
+            raise ConfigError(f"option topicPattern={options.pattern!r}: no topic of {options.access.address} matches.")
+        clamp = not options.fail_on_data_loss
+        starts = heads.settle(options.start or EARLIEST, there, "startingOffsets")
+        stops = heads.settle(options.end, there, "endingOffsets")
+        wholes = ranges(
+            resolve(starts, there, "startingOffsets", clamp=clamp), resolve(stops, there, "endingOffsets", clamp=clamp)
+        )
+        return split(options, heads, wholes if bounds is None else clipped(wholes, bounds))
     finally:
         heads.close()
-    starts = resolve(options.start or EARLIEST, there, "startingOffsets")
-    return ranges(starts, resolve(options.end, there, "endingOffsets"))
 
 
-def stream_ranges(
-    options: ReadOptions, starts: Mapping[str, Place], stops: Mapping[str, Place], there: Mapping[str, Place]
-) -> list[Range]:
-    """The tasks of a batch of a stream; a topic that was made anew is read from its beginning."""
-    again = {topic: BEGIN for topic in stops if behind(stops[topic], starts.get(topic, BEGIN))}
-    return ranges({**starts, **again}, stops)
-
-
-def resolve(position: Position, there: Mapping[str, Place], what: str, *, clamp: bool = False) -> dict[str, Place]:
-    """The last message that is behind, of each topic: symbolic or named; topics left out begin first and end last.
-
-    `clamp`: topics that are not there are passed over.
-    """
-    if isinstance(position, str):
-        return {topic: BEGIN if position == EARLIEST else there[topic] for topic in there}
-    wanted = flat(position, what)
-    unknown = sorted(set(wanted) - set(there))
-    if unknown and not clamp:
-        raise ConfigError(f"option {what}: {unknown[0]} is not read here; there are {', '.join(sorted(there))}.")
-    return {topic: wanted.get(topic, BEGIN if what == "startingOffsets" else there[topic]) for topic in there}
-
-
-def flat(nested: Mapping[str, Any], what: str) -> dict[str, Place]:
-    """{"topic": [ledger, entry, batch index]}, or a whole stream offset with these under "p"; null is the beginning."""
-    found: dict[str, Place] = {}
-    try:
-        for topic, place in (nested["p"] if nested.get("v") == 1 else nested).items():
-            ledger, entry, index = BEGIN if place is None else place
-            found[topic if "://" in topic else f"persistent://public/default/{topic}"] = (ledger, entry, index)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise ConfigError(f'option {what}: {nested} is not of the form {{"topic": [ledger, entry, index]}}.') from None
+def clipped(wholes: Iterable[Range], bounds: Bounds) -> list[Range]:
+    """Without what a query's conditions leave out. Times narrow nothing here: producers' clocks set them."""
+    found = []
+    for whole in wholes:
+        named = (("topic", whole.topic), ("partition", partition_of(whole.topic)))
+        if bounds.impossible() or not all(bounds.allows(column, value) for column, value in named):
+            continue
+        least, most = bounds.least("ledgerId"), bounds.most("ledgerId")
+        after = whole.after if least is None else max(whole.after, (least, -1, -1))
+        upto = whole.upto if most is None else min(whole.upto, (most + 1, -1, -1))
+        if behind(after, upto):
+            found.append(Range(whole.topic, after, upto))
     return found
 
 
-def nested(places: Mapping[str, Place]) -> dict[str, Any]:
-    """The inverse of `flat`, in one order always: Spark compares offsets as text."""
-    return {topic: None if places[topic] == BEGIN else list(places[topic]) for topic in sorted(places)}
+def split(options: ReadOptions, heads: Heads, wholes: list[Range]) -> list[Range]:
+    """Cut into ranges of entries, by what the first entry of each range holds; whole ledgers where one cannot know."""
+    if options.max_records is None and (options.min_partitions or 0) <= len(wholes):
+        return wholes
+    firsts = {whole: heads.first_after(whole.topic, whole.after, whole.upto) for whole in wholes}
+    aheads = {whole: ahead_of(first, whole.upto) for whole, first in firsts.items() if first is not None}
+    known = [one.steps for one in aheads.values() if one.steps is not None]
+    sizes = {whole: one.steps or max(known, default=1) for whole, one in aheads.items()}
+    total, found = sum(sizes.values()), []
+    for whole, ahead in aheads.items():
+        pieces = 1 if options.max_records is None else -(-int(sizes[whole] * ahead.rows) // options.max_records)
+        pieces = max(pieces, round(sizes[whole] / total * (options.min_partitions or 1)))
+        found += [whole] if pieces == 1 else cut(whole, heads.ledgers(whole), pieces)
+    return found
 
 
-def ranges(starts: Mapping[str, Place], stops: Mapping[str, Place]) -> list[Range]:
-    """What lies between, where anything does."""
-    return [
-        Range(topic, starts.get(topic, BEGIN), stops[topic])
-        for topic in sorted(stops)
-        if _order(starts.get(topic, BEGIN)) < _order(stops[topic])
-    ]
+def stream_ranges(
+    options: ReadOptions,
+    heads: Heads,
+    starts: Mapping[str, Place],
+    stops: Mapping[str, Place],
+    there: Mapping[str, Place],
+) -> list[Range]:
+    """The tasks of a batch of a stream; a topic that was made anew is read from its beginning."""
+    again = {topic: BEGIN for topic in stops if behind(stops[topic], starts.get(topic, BEGIN))}
+    return split(options, heads, ranges({**starts, **again}, stops))
 
 
 def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:
@@ -142,11 +105,8 @@ def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:
 
 
 def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
-    after: Any = (
-        "earliest" if part.after == BEGIN else pulsar.MessageId(part.after[0], part.after[1], -1, part.after[2])
-    )
-    given = {"start": after, "by_batch": True, "receiver_queue": WINDOW, "timeout": options.timeout}
-    with client(options.address, options.token) as borrowed, borrowed.reader(part.topic, **given) as reader:
+    given = reading(part.after, WINDOW, options.timeout)
+    with client(options.access) as borrowed, borrowed.reader(part.topic, **given) as reader:
         place, reached = part.after, False
         while not reached:
             batch = reader.receive_batch(options.timeout)
@@ -162,12 +122,17 @@ def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
                 yield Piece(batch.columns(maker.native), len(batch), _same(batch.entry, part), first, last)
 
 
+def partition_of(topic: str) -> int:
+    """Its number, -1 for what is no partition."""
+    number = topic.rpartition("-partition-")[2]
+    return int(number) if number.isdecimal() and "-partition-" in topic else -1
+
+
 def _same(entry: Any, part: Range) -> dict[str, Any]:
     """What all messages of an entry have in common."""
-    number = part.topic.rpartition("-partition-")[2]
     return {
         "topic": part.topic,
-        "partition": int(number) if number.isdecimal() else -1,
+        "partition": partition_of(part.topic),
         "ledgerId": entry.ledger,
         "entryId": entry.entry,
         "producerName": entry.producer_name,
@@ -183,22 +148,3 @@ def _rows(batch: Any, part: Range) -> tuple[int, int]:
     if here == part.upto[:2] and part.upto[2] >= 0:
         last = sum(message.batch_index <= part.upto[2] for message in batch)
     return first, last
-
-
-def _order(place: Place) -> tuple[int, int, float]:
-    """An index of -1 means the whole entry, hence its last message."""
-    return place[0], place[1], float("inf") if place[2] < 0 <= place[0] else place[2]
-
-
-def behind(one: Place, other: Place) -> bool:
-    """Whether a place lies before another."""
-    return _order(one) < _order(other)
-
-
-def heads(there: Mapping[str, Place]) -> dict[str, Place]:
-    return dict(there)
-
-
-def firsts(there: Mapping[str, Place]) -> dict[str, Place]:
-    """Where topics begin that appear while a stream runs."""
-    return dict.fromkeys(there, BEGIN)

@@ -8,7 +8,7 @@ from typing import Final
 
 from mqclient.errors import ConfigError
 from mqclient.spark.arrow import Column
-from mqclient.spark.options import ReadOptions
+from mqclient.spark.read_options import ReadOptions
 
 MAP: Final = "map<string,string>"
 ROCKETMQ: Final = (
@@ -44,25 +44,6 @@ PULSAR: Final = (
 )
 
 
-TEXT: Final = ("string", "binary")
-ROCKETMQ_SINK: Final[Mapping[str, tuple[str, ...]]] = {
-    "value": TEXT,
-    "key": TEXT,
-    "topic": ("string",),
-    "tag": ("string",),
-    "properties": (MAP,),
-}
-"""The columns that a sink takes, and of which types."""
-PULSAR_SINK: Final[Mapping[str, tuple[str, ...]]] = {
-    "value": TEXT,
-    "key": TEXT,
-    "topic": ("string",),
-    "orderingKey": TEXT,
-    "eventTime": ("timestamp",),
-    "properties": (MAP,),
-}
-
-
 def by_name(columns: Sequence[Column]) -> dict[str, Column]:
     return {column.name: column for column in columns}
 
@@ -93,21 +74,3 @@ def checked(name: str, known: Mapping[str, Column], format: str, what: str) -> C
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ConfigError(f"{what}: {format} has no column {name!r}.{hint} It has: {', '.join(known)}.")
     return known[name]
-
-
-def check_sink(
-    fields: Sequence[tuple[str, str]], known: Mapping[str, tuple[str, ...]], topic: str | None, format: str
-) -> None:
-    """Told before anything is sent: what a sink cannot take, and what it misses."""
-    names = [name for name, _ in fields]
-    for name, type_name in fields:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"{format} cannot write a column {name!r}.{hint} It takes: {', '.join(known)}.")
-        if type_name not in known[name]:
-            raise ConfigError(f"{format} writes column {name!r} as {' or '.join(known[name])}, not as {type_name}.")
-    if "value" not in names:
-        raise ConfigError(f"{format} needs a column 'value' (string or binary): what the messages hold.")
-    if topic is None and "topic" not in names:
-        raise ConfigError(f"{format} needs .option(\"topic\", …), or a column 'topic'.")

@@ -2,114 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from mqclient.errors import ConfigError, MQError
-from mqclient.spark.options import WriteOptions
-
-Send = Callable[[str, Any, Mapping[str, str]], Iterable[Any]]
-"""(topic, record batch, codec's name to column) to the outcome of each run of rows."""
+from mqclient.spark.rows import Place, Shaper, groups, pieces, taken
+from mqclient.spark.write_options import WriteOptions
 
 
 class SinkError(MQError):
     """Rows were not stored: the task fails, and Spark may try it again."""
 
 
-class Place(NamedTuple):
-    """Where in a query a task is; the same when it is tried again."""
+class Refused(Exception):
+    """Rows of a batch were not stored: the first of them, how many, and why."""
 
-    query: str
-    batch: str
-    partition: int
+    def __init__(self, row: int, rows: int, cause: Exception) -> None:
+        super().__init__(row, rows, cause)
+        self.row = row
+        self.rows = rows
+        self.cause = cause
 
-    def __str__(self) -> str:
-        return f"{self.query}/{self.batch}/{self.partition}"
+
+class Task(Protocol):
+    """A system's producers for one task."""
+
+    def send(self, topic: str, batch: Any, /) -> None:
+        """Returns when all rows are acknowledged; else Refused."""
 
 
-def write(
-    batches: Iterable[Any],
-    options: WriteOptions,
-    names: Mapping[str, str],
-    place: Place,
-    opened: Callable[[WriteOptions, Place], AbstractContextManager[Send]],
-) -> int:
+Opened = Callable[[WriteOptions, Place], AbstractContextManager[Task]]
+
+
+def write(batches: Iterable[Any], options: WriteOptions, shaper: Shaper, place: Place, opened: Opened) -> int:
     """Send everything; how many rows it was. Without rows nothing is opened."""
     rows = 0
     waiting = iter(batches)
     first = next((batch for batch in waiting if len(batch)), None)
     if first is None:
         return 0
-    with opened(options, place) as send:
+    with opened(options, place) as task:
         for batch in chain([first], waiting):
-            made = prepared(batch, options, place, rows)
-            for piece, start in pieces(made, options.in_flight):
-                _send_piece(send, piece, rows + start, options, names, place)
+            for piece, start in pieces(shaper.shape(batch, rows), options.in_flight):
+                _send_piece(task, piece, rows + start, options, place)
             rows += len(batch)
     return rows
 
 
-def _send_piece(
-    send: Send, piece: Any, row: int, options: WriteOptions, names: Mapping[str, str], place: Place
-) -> None:
-    chosen = {codec: column for column, codec in names.items() if column in piece.schema.names}
-    for topic, part in by_topic(piece, options.topic):
-        for run in send(topic, part, chosen):
-            if not run.ok:
-                where = f"rows {row + run.start} to {row + run.stop - 1} of task {place}"
-                if len(part) != len(piece):
-                    where = f"{run.stop - run.start} of the rows from {row} on of task {place} for topic {topic!r}"
-                raise SinkError(f"{where} were not stored: {run.outcome}") from run.outcome
+def _send_piece(task: Task, piece: Any, row: int, options: WriteOptions, place: Place) -> None:
+    for topic, rows in [(options.topic, None)] if options.topic is not None else groups(piece, "topic"):
+        try:
+            with among(rows):
+                if topic is None:
+                    raise Refused(0, 1, ConfigError("it has no topic: fill the column, or give the option topic."))
+                task.send(topic, taken(piece, rows))
+        except Refused as refused:
+            start = row + refused.row
+            which = f"row {start}" if refused.rows == 1 else f"row {start} and {refused.rows - 1} that went with it"
+            where = f"{which} of task {place}, topic {topic!r}"
+            raise SinkError(f"{where}: not stored: {refused.cause}") from refused.cause
 
 
-def prepared(batch: Any, options: WriteOptions, place: Place, row: int) -> Any:
-    """The columns as they are sent: options win over columns, times become milliseconds, ids join the keys."""
-    import pyarrow as pa
-
-    columns = {name: batch.column(name) for name in batch.schema.names}
-    if options.tag is not None:
-        columns["tag"] = pa.repeat(options.tag, len(batch))
-    if "eventTime" in columns:
-        # Whatever time zone the label names, the number is of UTC.
-        times = columns["eventTime"].cast(pa.timestamp("us")).cast(pa.timestamp("ms"), safe=False)
-        columns["eventTime"] = times.cast(pa.int64()).fill_null(0)
-    if options.tracking:
-        columns["key"] = tracked(columns.get("key"), place, row, len(batch))
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+@contextmanager
+def among(rows: Any) -> Iterator[None]:
+    """What is refused among chosen rows is told by its number among all of them. None: they are all."""
+    try:
+        yield
+    except Refused as refused:
+        if rows is None:
+            raise
+        raise Refused(rows[refused.row].as_py(), refused.rows, refused.cause) from refused.cause
 
 
-def tracked(keys: Any, place: Place, row: int, count: int) -> Any:
-    """An id for each row that a second attempt makes again; brokers keep several keys with blanks between."""
-    import numpy
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    numbers = pa.array(numpy.arange(row, row + count)).cast(pa.string())
-    ids = pc.binary_join_element_wise(pa.scalar(str(place)), numbers, "/")
-    if keys is None:
-        return ids
-    return pc.coalesce(pc.binary_join_element_wise(keys.cast(pa.string()), ids, " "), ids)
+def check(runs: Iterable[Any]) -> None:
+    """Of runs of rows that travelled together the first that was refused."""
+    for run in runs:
+        if not run.ok:
+            raise Refused(run.start, run.stop - run.start, run.outcome) from run.outcome
 
 
-def by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
-    """The rows of each topic, in order; the option wins over the column."""
-    import pyarrow.compute as pc
-
-    if topic is not None:
-        yield topic, batch
-        return
-    topics = batch.column("topic")
-    if topics.null_count:
-        raise ConfigError("a row without a topic: fill the column, or give the option topic.")
-    distinct = pc.unique(topics).to_pylist()
-    for name in distinct:
-        yield name, batch if len(distinct) == 1 else batch.filter(pc.equal(topics, name))
-
-
-def pieces(batch: Any, size: int) -> Iterator[tuple[Any, int]]:
-    """Slices of about so many bytes, with the row that each begins at."""
-    rows = max(1, len(batch) * size // max(1, batch.nbytes))
-    for start in range(0, len(batch), rows):
-        yield batch[start : start + rows], start
+def check_each(outcomes: Iterable[Any]) -> None:
+    """Of rows that travelled alone the first that was refused."""
+    for row, outcome in enumerate(outcomes):
+        if not outcome.ok:
+            raise Refused(row, 1, outcome) from outcome

@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mqclient.errors import ConfigError, MQError
-from mqclient.spark.options import LATEST, ReadOptions
+from mqclient.spark.committer import Committer
+from mqclient.spark.options import LATEST
+from mqclient.spark.plan import Ahead, Limit, within
+from mqclient.spark.read_options import ReadOptions
 
 log = logging.getLogger("mqclient.spark")
 
@@ -38,27 +41,30 @@ class Tracker:
         self._clock = clock
         self._sleep = sleep
         self._heads = system.Heads(options)
+        self._committer = Committer(self._heads.commit)
+        self._begun = False
         self._seen: Mapping[Any, Any] = {}
         self._seen_at = float("-inf")
         self._full_at = clock()
         """When a batch was last large enough, or the stream began: `minOffsetsPerTrigger` waits from here."""
         self._target: Mapping[Any, Any] | None = None
+        self._asked: tuple[Any, Mapping[Any, Ahead]] | None = None
 
     def initial(self) -> Offset:
         """Symbolic: it means the same whenever it is asked for."""
         return {"v": VERSION, "start": self._options.start or LATEST}
 
-    def latest(self, start: Offset, limit: int | None) -> Offset:
-        """How far a batch from `start` on goes; the very `start` if there is nothing for one."""
+    def latest(self, start: Offset, limit: Limit | None) -> Offset:
+        """How far a batch from `start` on goes; the very `start` if there is nothing for one, or not enough."""
         system, there = self._system, self._look()
         starts, init = self._starts(start, there)
         heads = dict(self._target if self._target is not None else system.heads(there))
         # A queue that is gone keeps its place. One that went back was made anew: only `ranges` may accept that.
         ends = starts | {key: head for key, head in heads.items() if not self._went_back(starts, key, head)}
-        if limit is not None:
-            ends = system.limited(starts, ends, limit)
         if "start" not in start and (ends == starts or self._too_few(starts, ends)):
             return start
+        if limit is not None:
+            ends = within(limit, ends, self._ahead(starts, ends, limit.size is not None), system.advance)
         self._full_at = self._clock()
         found: Offset = {"v": VERSION, system.KEY: system.nested(ends)}
         return found | ({"init": system.nested(init)} if init else {})
@@ -70,7 +76,8 @@ class Tracker:
         system = self._system
         known = {} if "start" in start else system.flat(self._checked(start), "start")
         starts = known | (system.flat(end["init"], "init") if "init" in end else {})
-        return list(system.stream_ranges(self._options, starts, system.flat(self._checked(end), "end"), self._look()))
+        stops = system.flat(self._checked(end), "end")
+        return list(system.stream_ranges(self._options, self._heads, starts, stops, self._look()))
 
     def freeze(self) -> None:
         """Trigger.AvailableNow: nothing beyond what is there now."""
@@ -80,7 +87,13 @@ class Tracker:
         """Where the queues end, as it was seen last: for those who look at lag."""
         return {"v": VERSION, self._system.KEY: self._system.nested(self._system.heads(self._look()))}
 
+    def commit(self, end: Offset) -> None:
+        """Everything up to here was processed. Never raises: Spark would end the query."""
+        if self._system.KEY in end:
+            self._committer.tell(self._system.flat(end, "end"))
+
     def close(self) -> None:
+        self._committer.close()
         self._heads.close()
 
     def _starts(self, start: Offset, there: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -88,7 +101,8 @@ class Tracker:
         system = self._system
         if "start" in start:
             clamp = not self._options.fail_on_data_loss
-            starts = system.resolve(start["start"], there, "startingOffsets", clamp=clamp)
+            position = self._heads.settle(start["start"], there, "startingOffsets")
+            starts = system.resolve(position, there, "startingOffsets", clamp=clamp)
             return starts, starts
         starts = system.flat(self._checked(start), "start")
         new = {key: first for key, first in system.firsts(there).items() if key not in starts}
@@ -112,8 +126,17 @@ class Tracker:
         least = self._options.min_per_trigger
         if least is None or self._target is not None:
             return False
-        waited = self._clock() - self._full_at
-        return waited < self._options.trigger_delay and self._system.backlog(starts, ends) < least
+        if self._clock() - self._full_at >= self._options.trigger_delay:
+            return False
+        ahead = self._ahead(starts, ends, False).values()
+        return all(one.steps is not None for one in ahead) and sum((one.steps or 0) * one.rows for one in ahead) < least
+
+    def _ahead(self, starts: Mapping[Any, Any], ends: Mapping[Any, Any], sized: bool) -> Mapping[Any, Ahead]:
+        """What lies between. Brokers are asked for it, so what was asked last is kept."""
+        asked = (dict(starts), dict(ends), sized)
+        if self._asked is None or self._asked[0] != asked:
+            self._asked = (asked, self._heads.measure(starts, ends, self._seen, sized))
+        return self._asked[1]
 
     def _look(self) -> Mapping[Any, Any]:
         """Asked a hundred times a second while idle: brokers are asked less often, and may fail for a while."""
@@ -121,6 +144,9 @@ class Tracker:
             for tries in range(TRIES, 0, -1):
                 try:
                     self._seen = self._heads.look()
+                    if not self._begun:
+                        self._heads.begin(self._seen)
+                        self._begun = True
                     break
                 except MQError as error:
                     if not error.retriable or (tries == 1 and not self._seen):

@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pyspark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     from mqclient.spark import register
 
@@ -37,13 +37,15 @@ def spark() -> Iterator[Any]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "700m",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": tmp_path_factory.mktemp("events").as_uri(),
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    builder = pyspark_sql.SparkSession.builder.master("local[2]").appName("mqclient")
+    builder = pyspark_sql.SparkSession.builder.master("local[2,4]").appName("mqclient")
     session = builder.config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     register(session)

@@ -9,28 +9,7 @@ import pytest
 from mqclient import pulsar, rocketmq
 from mqclient.broker import EmbeddedBroker
 from mqclient.spark import pulsar_writer, rocketmq_writer, send_partition
-
-
-def taken(client: rocketmq.Client, topic: str) -> list[Any]:
-    """Every message of a RocketMQ topic."""
-    with client.admin() as admin:
-        ends = {queue: (has["min"] or 0, has["max"] or 0) for queue, has in admin.offsets(topic).items()}
-    wanted = sum(stop - start for start, stop in ends.values())
-    found: list[Any] = []
-    with client.pull_consumer("taker", assign=ends) as consumer:
-        while len(found) < wanted:
-            batch = consumer.receive_batch(timeout=10)
-            assert batch is not None
-            found += list(batch)
-    return found
-
-
-def received(client: pulsar.Client, topic: str) -> list[Any]:
-    found: list[Any] = []
-    with client.reader(topic, start="earliest") as reader:
-        while reader.has_message_available():
-            found += reader.receive_many(10_000, timeout=10)
-    return found
+from tests.spark.support import received, taken, wait
 
 
 def frame(spark: Any, count: int) -> Any:
@@ -45,15 +24,16 @@ def test_rocketmq(spark: Any, broker: EmbeddedBroker, rocketmq_client: rocketmq.
     with rocketmq_client.admin() as admin:
         admin.create_topic(topic, 2)
     sink = frame(spark, 1000).write.format("mq-rocketmq").option("nameServer", broker.name_server)
-    sink.option("topic", topic).option("tag", "paid").option("tracking", "true").mode("append").save()
+    sink.option("topic", topic).option("tag", "paid").mode("append").save()
     found = taken(rocketmq_client, topic)
     assert sorted(int(message.body) for message in found) == list(range(1000))
     for message in found:
         number = message.body.decode()
         assert (message.tag, message.keys[0], message.property("n")) == ("paid", f"k{number}", number)
-    ids = {message.keys[1] for message in found}
+    ids = {message.property("sparkRow") for message in found}
     assert len(ids) == 1000
-    assert {int(one.split("/")[2]) for one in ids} == {0, 1}
+    assert len({one.split("/")[0] for one in ids}) == 1
+    assert {tuple(one.split("/")[1:3]) for one in ids} == {("0", "0"), ("0", "1")}
 
 
 def test_pulsar(spark: Any, broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str) -> None:
@@ -64,8 +44,23 @@ def test_pulsar(spark: Any, broker: EmbeddedBroker, pulsar_client: pulsar.Client
     assert sorted(int(message.body) for message in found) == list(range(1000))
     for message in found:
         number = int(message.body)
-        assert (message.key, message.properties) == (f"k{number}", {"n": str(number)})
+        assert (message.key, message.properties["n"]) == (f"k{number}", str(number))
         assert message.event_time == 1700000000123 + number
+
+
+def test_columns_choose_queue_and_time(
+    spark: Any, broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str
+) -> None:
+    with rocketmq_client.admin() as admin:
+        admin.create_topic(topic, 4)
+    rows = spark.range(40).selectExpr(
+        "cast(id as string) as value", "cast(id % 4 as int) as queue", "if(id = 7, 1, null) as delaySeconds"
+    )
+    rows.write.format("mq-rocketmq").options(nameServer=broker.name_server, topic=topic).mode("append").save()
+    assert len(taken(rocketmq_client, topic)) == 39
+    wait(lambda: len(taken(rocketmq_client, topic)) == 40)
+    found = {int(message.body): message.queue_id for message in taken(rocketmq_client, topic)}
+    assert found == {number: number % 4 for number in range(40)}
 
 
 def test_a_column_chooses_the_topic(
@@ -106,18 +101,28 @@ def test_for_each_partition(spark: Any, broker: EmbeddedBroker, pulsar_client: p
     [
         ("id", {"topic": "t"}, "append", "cannot write a column 'id'"),
         ("cast(id as string) as valeu", {"topic": "t"}, "append", "Did you mean 'value'?"),
-        ("id as value", {"topic": "t"}, "append", "column 'value' as string or binary, not as bigint"),
+        ("id as value", {"topic": "t"}, "append", "column 'value' as string or binary, not as bigint: cast it"),
+        ("'x' as value, 'y' as queue", {"topic": "t"}, "append", "not as string: cast it"),
         ("'x' as key", {"topic": "t"}, "append", "needs a column 'value'"),
         ("'x' as value", {}, "append", 'needs .option("topic", …), or a column'),
-        ("'x' as value", {"topic": "t"}, "overwrite", "only appends"),
+        ("'x' as value", {"topic": "t"}, "overwrite", 'only appends: .mode("append")'),
+        ("'x' as value", {"topic": "t"}, "error", "mode"),
+        ("'x' as value", {"topic": "t"}, "ignore", "mode"),
+        (
+            "'x' as value",
+            {"topic": "t", "deliveryGuarantee": "exactly-once"},
+            "append",
+            "no option 'deliveryGuarantee'",
+        ),
         ("'x' as value", {"topic": "t", "tagg": "x"}, "append", "Did you mean 'tag'?"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_sent(
     spark: Any, broker: EmbeddedBroker, columns: str, options: dict[str, str], mode: str, message: str
 ) -> None:
-    sink = spark.range(1).selectExpr(columns).write.format("mq-rocketmq").options(**options).mode(mode)
-    with pytest.raises(Exception, match="ConfigError") as caught:
+    sink = spark.range(1).selectExpr(*columns.split(", ")).write.format("mq-rocketmq").options(**options).mode(mode)
+    error = "ConfigError" if mode in ("append", "overwrite") else "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"
+    with pytest.raises(Exception, match=error) as caught:
         sink.option("nameServer", broker.name_server).save()
     assert message in str(caught.value)
 
@@ -128,7 +133,7 @@ def test_a_row_that_is_refused_fails_the_task_with_its_place(
     with rocketmq_client.admin() as admin:
         admin.create_topic(topic, 1)
     rows = spark.range(3).selectExpr("if(id = 1, '', 'x') as value")
-    with pytest.raises(Exception, match="empty or null body"):
+    with pytest.raises(Exception, match=r"row 1 of task .*: not stored: an empty or null value cannot be sent"):
         rows.coalesce(1).write.format("mq-rocketmq").options(nameServer=broker.name_server, topic=topic).mode(
             "append"
         ).save()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,8 @@ import pytest
 from mqclient import pulsar, rocketmq
 from mqclient.broker import EmbeddedBroker
 from mqclient.spark import rocketmq_writer
+from tests.spark.support import received, replay, taken, wait
 from tests.spark.test_batch import fill
-from tests.spark.test_sink import received, taken
 
 
 def rocketmq_stream(spark: Any, broker: EmbeddedBroker, topic: str, **options: Any) -> Any:
@@ -47,9 +45,7 @@ def test_rocketmq_into_pulsar_goes_on_exactly_where_it_ended(
     assert len(received(pulsar_client, topic)) == 350
 
     # The driver died after the last batch was written and before it was noted: that batch, and it alone, comes again.
-    last = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    last.unlink()
-    (tmp_path / "commits" / f".{last.name}.crc").unlink(missing_ok=True)
+    replay(tmp_path)
     assert into_pulsar(frame, broker, topic, tmp_path).awaitTermination(120)
     counts = Counter(int(message.body) for message in received(pulsar_client, topic))
     assert counts == Counter(range(300)) + Counter(range(50)) + Counter(range(50))
@@ -81,13 +77,6 @@ def test_pulsar_from_now_on_by_for_each_batch(
         finally:
             query.stop()
     assert [message.body for message in taken(rocketmq_client, topic)] == [b"%d" % n for n in range(10)] + [b"last"]
-
-
-def wait(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_what_a_stream_cannot_do_is_told(spark: Any, broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Options: spellings, defaults, and mistakes that name the cure."""
+"""Options: spellings, kinds of values, secrets, and mistakes that name the cure."""
 
 from __future__ import annotations
 
@@ -8,77 +8,82 @@ from pathlib import Path
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.spark import options
-from mqclient.spark.options import ReadOptions, Secret, read_options, write_options
+from mqclient.spark.options import Option, Secret, Values, milliseconds
 
-GIVEN = {"nameServer": "127.0.0.1:9876", "topic": "orders"}
+TABLE = (
+    Option("nameServer", ("namesrv",)),
+    Option("topic", ("subscribe",)),
+    Option("batchRows", default="10"),
+    Option("strict", default="true"),
+    Option("offsets"),
+    Option("moment"),
+    *(Option("token" + kind) for kind in ("", "File", "Env")),
+)
 
 
-def read(**given: str) -> ReadOptions:
-    return read_options({**GIVEN, **given}, options.ROCKETMQ_SOURCE, "mq-rocketmq")
-
-
-def test_defaults() -> None:
-    found = read()
-    assert (found.address, found.topics, found.start, found.end) == ("127.0.0.1:9876", ("orders",), None, "latest")
-    assert (found.fail_on_data_loss, found.properties, found.batch_rows, found.max_records) == (
-        True,
-        True,
-        10_000,
-        None,
-    )
+def values(**given: str) -> Values:
+    return Values(given, TABLE, "mq-test")
 
 
 def test_case_and_aliases_do_not_matter() -> None:
-    given = {"namesrv": "a:1", "SUBSCRIBE": "one, two", "includeheaders": "FALSE", "STARTINGOFFSETS": "Latest"}
-    found = read_options(given, options.ROCKETMQ_SOURCE, "mq-rocketmq")
-    assert (found.address, found.topics, found.properties, found.start) == ("a:1", ("one", "two"), False, "latest")
+    found = values(namesrv="a:1", SUBSCRIBE="one, two", BATCHROWS="7", checkpointLocation="x", queryName="y")
+    assert (found.address(TABLE), found.names("topic"), found.number("batchRows")) == ("a:1", ("one", "two"), 7)
+    assert ("topic" in found, "tag" in found) == (True, False)
+
+
+def test_defaults_and_what_is_not_given() -> None:
+    found = values()
+    assert (found.number("batchRows"), found.flag("strict"), found.position("offsets"), found.time("moment")) == (
+        10,
+        True,
+        None,
+        None,
+    )
+    assert (found.names("topic"), found.get("topic"), found.secret()) == ((), None, None)
+
+
+def test_positions_and_times() -> None:
+    assert values(offsets="Earliest").position("offsets") == "earliest"
+    assert values(offsets='{"t": 1}').position("offsets") == {"t": 1}
+    assert values(moment="1500").time("moment") == 1500
+    assert milliseconds("2026-01-31T09:30:00+01:00", "x") == milliseconds("2026-01-31T08:30:00", "x")
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "ask", "message"),
     [
-        ({"startingOfsets": "x"}, "no option 'startingOfsets'. Did you mean 'startingOffsets'?"),
-        ({"zzz": "x"}, "no option 'zzz'. It has: nameServer, topic, "),
-        ({"topic": " , "}, 'needs .option("topic"'),
-        ({"nameServer": ""}, 'needs .option("nameServer"'),
-        ({"arrowBatchRows": "many"}, "arrowBatchRows='many' is not a whole number above 0"),
-        ({"maxRecordsPerPartition": "0"}, "is not a whole number above 0"),
-        ({"failOnDataLoss": "maybe"}, "neither true nor false"),
-        ({"endingOffsets": "[1]"}, 'neither "earliest", "latest" nor a JSON object'),
-        ({"token": "x"}, "has no option 'token'"),
+        ({"nameServr": "x"}, "", "format mq-test has no option 'nameServr'. Did you mean 'nameServer'?"),
+        ({"zzz": "x"}, "", "no option 'zzz'. It has: nameServer, topic, "),
+        ({"nameServer": ""}, "address", 'format mq-test needs .option("nameServer"'),
+        ({"batchRows": "many"}, "number batchRows", "batchRows='many' is not a whole number above 0"),
+        ({"batchRows": "0"}, "number batchRows", "is not a whole number above 0"),
+        ({"strict": "maybe"}, "flag strict", "neither true nor false"),
+        ({"offsets": "[1]"}, "position offsets", 'neither "earliest", "latest" nor a JSON object'),
+        ({"offsets": "soon"}, "position offsets", 'neither "earliest", "latest" nor a JSON object'),
+        ({"moment": "yesterday"}, "time moment", "option moment: 'yesterday' is no time: milliseconds since 1970"),
+        ({"token": "a", "tokenEnv": "B"}, "secret", "of token, tokenFile and tokenEnv one is enough"),
     ],
 )
-def test_mistakes(given: dict[str, str], message: str) -> None:
+def test_mistakes(given: dict[str, str], ask: str, message: str) -> None:
+    kind, _, name = ask.partition(" ")
     with pytest.raises(ConfigError) as caught:
-        read(**given)
+        getattr(Values(given, TABLE, "mq-test"), kind)(*([name] if name else [TABLE] if kind == "address" else []))
     assert message in str(caught.value)
 
 
-def test_offsets_as_json() -> None:
-    assert read(startingOffsets='{"orders": {"a": {"0": 1}}}').start == {"orders": {"a": {"0": 1}}}
-
-
 def test_secrets_are_not_shown_and_found_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"serviceUrl": "pulsar://a:1", "topic": "t"}
-    found = read_options({**given, "token": "hush"}, options.PULSAR_SOURCE, "mq-pulsar")
+    found = values(token="hush").secret()
+    assert found is not None
     assert "hush" not in repr(found)
-    assert found.token is not None
-    assert pickle.loads(pickle.dumps(found)).token.reveal() == "hush"
-    assert found.token == Secret("", "hush")
-    assert len({found.token, Secret("", "hush"), Secret("Env", "hush")}) == 2
+    assert pickle.loads(pickle.dumps(found)).reveal() == "hush"
+    assert found == Secret("", "hush")
+    assert len({found, Secret("", "hush"), Secret("Env", "hush")}) == 2
     (tmp_path / "token").write_text("from file\n")
     assert Secret("File", str(tmp_path / "token")).reveal() == "from file"
+    with pytest.raises(ConfigError, match="file cannot be read where the task runs"):
+        Secret("File", str(tmp_path / "nothing")).reveal()
     monkeypatch.setenv("TOKEN_OF_TEST", "from env")
     assert Secret("Env", "TOKEN_OF_TEST").reveal() == "from env"
     monkeypatch.delenv("TOKEN_OF_TEST")
-    with pytest.raises(ConfigError, match="no such variable"):
+    with pytest.raises(ConfigError, match="'TOKEN_OF_TEST': there is none"):
         Secret("Env", "TOKEN_OF_TEST").reveal()
-    with pytest.raises(ConfigError, match="one is enough"):
-        read_options({**given, "token": "a", "tokenEnv": "B"}, options.PULSAR_SOURCE, "mq-pulsar")
-
-
-def test_what_a_sink_is_asked_for() -> None:
-    found = write_options({**GIVEN, "tag": "paid"}, options.ROCKETMQ_SINK, "mq-rocketmq")
-    assert write_options({**GIVEN, "checkpointLocation": "x", "queryName": "y"}, options.ROCKETMQ_SINK, "f") is not None
-    assert (found.topic, found.tag, found.in_flight, found.tracking) == ("orders", "paid", 16 << 20, False)

@@ -10,7 +10,22 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 
 from mqclient.errors import ConfigError
-from mqclient.spark.plan import Queue, Range, flat, limited, nested, ranges, resolve, split
+from mqclient.spark.filters import Bounds
+from mqclient.spark.plan import (
+    Ahead,
+    Limit,
+    Queue,
+    Range,
+    advance,
+    clipped,
+    flat,
+    nested,
+    ranges,
+    resolve,
+    split,
+    within,
+)
+from tests.unit.spark.test_filters import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
 
 A0, A1, B0 = Queue("t", "a", 0), Queue("t", "a", 1), Queue("t", "b", 0)
 ENDS = {A0: (5, 10), A1: (0, 0), B0: (2, 8)}
@@ -80,10 +95,49 @@ def test_pieces_cover_everything_once(
 def test_limits_are_shared_by_backlog_and_starve_nobody(backlog: list[int], limit: int) -> None:
     starts = {Queue("t", "a", number): 7 for number in range(len(backlog))}
     ends = {queue: 7 + backlog[queue.number] for queue in starts}
-    found = limited(starts, ends, limit)
+    ahead = {queue: Ahead(7, backlog[queue.number], 1.0, 0.0) for queue in starts if backlog[queue.number]}
+    found = within(Limit(rows=limit), ends, ahead, advance)
     taken = {queue: found[queue] - 7 for queue in found}
     assert all(0 <= taken[queue] <= backlog[queue.number] for queue in taken)
     assert all(taken[queue] for queue in taken if backlog[queue.number])
-    assert sum(taken.values()) <= max(limit, 0) + len(backlog)
+    assert sum(taken.values()) <= limit + len(backlog)
     if sum(backlog) <= limit:
         assert found == ends
+
+
+def test_bytes_limit_too_and_the_narrower_one_counts() -> None:
+    ends, ahead = {A0: 107, B0: 1007}, {A0: Ahead(7, 100, 1.0, 10.0), B0: Ahead(7, 1000, 1.0, 10.0)}
+    assert within(Limit(size=1100), ends, ahead, advance) == {A0: 17, B0: 107}
+    assert within(Limit(rows=550, size=1100), ends, ahead, advance) == {A0: 17, B0: 107}
+    assert within(Limit(rows=55, size=1100), ends, ahead, advance) == {A0: 12, B0: 57}
+    assert within(Limit(size=1 << 30), ends, ahead, advance) == ends
+    assert within(Limit(), ends, ahead, advance) == ends
+
+
+def test_where_nobody_knows_how_many_there_are_as_many_as_fit_are_taken() -> None:
+    ahead = {"t": Ahead(100, None, 10.0, 1000.0)}
+    assert within(Limit(rows=55), {"t": 9999}, ahead, advance) == {"t": 105}
+    assert within(Limit(rows=55, size=2000), {"t": 9999}, ahead, advance) == {"t": 102}
+    assert within(Limit(rows=3), {"t": 9999}, ahead, advance) == {"t": 101}
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([], [(5, 100), (0, 50)]),
+        ([EqualTo("queue", 1)], [(0, 50)]),
+        ([EqualTo("broker", "b")], []),
+        ([In("queue", [0, 7]), GreaterThan("offset", 20)], [(20, 100)]),
+        ([GreaterThanOrEqual("offset", 20), LessThan("offset", 30)], [(20, 31), (20, 31)]),
+        ([EqualTo("offset", 3)], [(3, 4)]),
+        ([EqualTo("queue", 1), EqualTo("queue", 0)], []),
+    ],
+)
+def test_conditions_narrow_ranges(filters: list[Any], expected: list[tuple[int, int]]) -> None:
+    wholes = [Range(A0, 5, 100), Range(A1, 0, 50)]
+    assert [(one.start, one.end) for one in clipped(wholes, Bounds.of(filters), {}, {})] == expected
+
+
+def test_times_narrow_ranges_with_one_more_where_brokers_are_vague() -> None:
+    wholes = [Range(A0, 5, 100), Range(A1, 0, 50)]
+    assert clipped(wholes, Bounds(), {A0: 10, A1: 60}, {A0: 20}) == [Range(A0, 10, 21)]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 import pytest
 
-from mqclient.errors import ConfigError, LinkError
-from mqclient.spark import options, pulsar_sink, rocketmq_sink
-from mqclient.spark.options import WriteOptions, write_options
-from mqclient.spark.schema import check_sink
-from mqclient.spark.sink import Place, SinkError, write
+from mqclient.errors import LinkError
+from mqclient.spark import sink, write_options
+from mqclient.spark.rows import Place, Shaper
+from mqclient.spark.sink import Refused, SinkError, among, write
+from mqclient.spark.write_options import WriteOptions
 
 pa: Any = pytest.importorskip("pyarrow")
 PLACE = Place("query", "7", 3)
@@ -29,45 +28,47 @@ class Run(NamedTuple):
         return self.outcome is None
 
 
+class Outcome(NamedTuple):
+    ok: bool
+
+
 class Broker:
     """Keeps what is sent, and refuses some of it."""
 
     def __init__(self, refuse: str = "") -> None:
-        self.sent: list[tuple[str, list[dict[str, Any]], Mapping[str, str]]] = []
+        self.sent: list[tuple[str, list[dict[str, Any]]]] = []
         self.opened = 0
         self._refuse = refuse
 
     @contextmanager
     def open(self, given: WriteOptions, place: Place) -> Iterator[Any]:
         self.opened += 1
-        yield self._send
+        yield self
 
-    def _send(self, topic: str, batch: Any, names: Mapping[str, str]) -> list[Run]:
-        self.sent.append((topic, batch.to_pylist(), names))
-        return [Run(0, len(batch), LinkError("away") if topic == self._refuse else None)]
+    def send(self, topic: str, batch: Any, /) -> None:
+        rows = batch.to_pylist()
+        self.sent.append((topic, rows))
+        sink.check([Run(at, at + 1, LinkError("away") if row["value"] == self._refuse else None)
+                    for at, row in enumerate(rows)])  # fmt: skip
 
 
 def asked(**given: str) -> WriteOptions:
-    return write_options({"nameServer": "a:1", **given}, options.ROCKETMQ_SINK, "mq-rocketmq")
+    given = {"nameServer": "a:1", "tracking": "false", **given}
+    return write_options.write_options(given, write_options.ROCKETMQ_SINK, "mq-rocketmq")
 
 
-def send(broker: Broker, given: WriteOptions, *batches: dict[str, Any], names: Mapping[str, str] | None = None) -> int:
+def send(broker: Broker, given: WriteOptions, *batches: dict[str, Any]) -> int:
     made = [pa.RecordBatch.from_pydict(batch) for batch in batches]
-    return write(made, given, names or rocketmq_sink.NAMES, PLACE, broker.open)
+    return write(made, given, Shaper(write_options.ROCKETMQ_COLUMNS, given, PLACE, "f"), PLACE, broker.open)
 
 
 def test_rows_go_to_the_topic_of_the_option_or_of_their_column() -> None:
     broker = Broker()
     assert send(broker, asked(), {"value": ["a", "b", "c"], "topic": ["x", "y", "x"]}) == 3
-    assert [(topic, [row["value"] for row in rows]) for topic, rows, _ in broker.sent] == [
-        ("x", ["a", "c"]),
-        ("y", ["b"]),
-    ]
+    assert [(topic, [row["value"] for row in rows]) for topic, rows in broker.sent] == [("x", ["a", "c"]), ("y", ["b"])]
     broker = Broker()
     assert send(broker, asked(topic="z"), {"value": ["a", "b"], "topic": ["x", "y"]}) == 2
-    assert [(topic, len(rows)) for topic, rows, _ in broker.sent] == [("z", 2)]
-    with pytest.raises(ConfigError, match="a row without a topic"):
-        send(Broker(), asked(), {"value": ["a", "b"], "topic": ["x", None]})
+    assert [(topic, len(rows)) for topic, rows in broker.sent] == [("z", 2)]
 
 
 def test_nothing_is_opened_for_nothing() -> None:
@@ -80,66 +81,41 @@ def test_large_batches_go_in_pieces() -> None:
     broker = Broker()
     values = ["x" * 96] * 100
     assert send(broker, asked(topic="t", maxInFlightBytes="1000"), {"value": values}, {"value": ["y"]}) == 101
-    sizes = [len(rows) for _, rows, _ in broker.sent]
-    assert sizes == [10] * 10 + [1]
+    assert [len(rows) for _, rows in broker.sent] == [10] * 10 + [1]
 
 
-def test_the_tag_of_the_option_wins() -> None:
+def test_ids_go_on_over_batches_and_pieces() -> None:
     broker = Broker()
-    send(broker, asked(topic="t", tag="paid"), {"value": ["a"], "tag": ["void"], "key": ["k"]})
-    _, rows, names = broker.sent[0]
-    assert (rows, names) == (
-        [{"value": "a", "tag": "paid", "key": "k"}],
-        {"body": "value", "keys": "key", "tag": "tag"},
-    )
+    given = asked(topic="t", tracking="true", maxInFlightBytes="300")
+    send(broker, given, {"value": ["x" * 100] * 5}, {"value": ["y", "z"]})
+    found = [dict(row["properties"])["sparkRow"] for _, rows in broker.sent for row in rows]
+    assert found == [f"query/7/3/{number}" for number in range(7)]
 
 
-def test_ids_follow_the_rows_over_batches_and_are_made_again() -> None:
-    def keys(*batches: dict[str, Any]) -> list[str]:
-        broker = Broker()
-        send(broker, asked(topic="t", tracking="true"), *batches)
-        return [row["key"] for _, rows, _ in broker.sent for row in rows]
-
-    batches = ({"value": ["a", "b"], "key": ["k", None]}, {"value": ["c"], "key": [b"bytes"]}, {"value": ["d"]})
-    found = keys(*batches)
-    assert found == ["k query/7/3/0", "query/7/3/1", "bytes query/7/3/2", "query/7/3/3"]
-    assert keys(*batches) == found
-
-
-def test_times_become_milliseconds_whatever_their_label_says() -> None:
-    broker = Broker()
-    when = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=timezone.utc)
-    times = pa.array([when, None], pa.timestamp("us", tz="Asia/Tokyo"))
-    send(broker, asked(topic="t"), {"value": ["a", "b"], "eventTime": times}, names=pulsar_sink.NAMES)
-    assert [row["eventTime"] for row in broker.sent[0][1]] == [int(when.timestamp() * 1000), 0]
-
-
-def test_a_refusal_names_rows_task_and_cause() -> None:
-    given = asked(topic="bad")
-    with pytest.raises(SinkError, match=r"rows 2 to 3 of task query/7/3 were not stored: away"):
+def test_a_refusal_names_row_task_topic_and_cause() -> None:
+    with pytest.raises(SinkError, match=r"row 3 of task query/7/3, topic 'y': not stored: away"):
         send(
             Broker("bad"),
             asked(),
-            {"value": ["a", "b"], "topic": ["t", "t"]},
-            {"value": ["c", "d"], "topic": ["bad"] * 2},
+            {"value": ["a", "b"], "topic": ["x", "y"]},
+            {"value": ["c", "bad"], "topic": ["x", "y"]},
         )
-    with pytest.raises(SinkError, match=r"rows 0 to 0 of task"):
-        send(Broker("bad"), given, {"value": ["a"]})
-    with pytest.raises(SinkError, match=r"1 of the rows from 0 on of task query/7/3 for topic 'bad'"):
-        send(Broker("bad"), asked(), {"value": ["a", "b"], "topic": ["t", "bad"]})
+    with pytest.raises(SinkError, match=r"row 1 of task query/7/3, topic None: not stored: it has no topic"):
+        send(Broker(), asked(), {"value": ["a", "b"], "topic": ["x", None]})
+    with pytest.raises(SinkError, match=r"row 2 and 4 that went with it of task") as caught:
+        raise_for_a_run()
+    assert isinstance(caught.value.__cause__, LinkError)
 
 
-@pytest.mark.parametrize(
-    ("fields", "topic", "message"),
-    [
-        ([("value", "string"), ("colour", "string")], "t", "cannot write a column 'colour'"),
-        ([("value", "string"), ("tags", "string")], "t", "Did you mean 'tag'?"),
-        ([("value", "int")], "t", "as string or binary, not as int"),
-        ([("key", "string")], "t", "needs a column 'value'"),
-        ([("value", "binary")], None, "or a column 'topic'"),
-    ],
-)
-def test_what_a_sink_cannot_take(fields: list[tuple[str, str]], topic: str | None, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_sink(fields, rocketmq_sink.COLUMNS, topic, "mq-rocketmq")
-    assert message in str(caught.value)
+def raise_for_a_run() -> None:
+    class Whole(Broker):
+        def send(self, topic: str, batch: Any, /) -> None:
+            sink.check([Run(0, 2), Run(2, 7, LinkError("away"))])
+
+    send(Whole(), asked(topic="t"), {"value": ["a"] * 7})
+
+
+def test_rows_among_others_are_told_by_their_own_number() -> None:
+    with pytest.raises(Refused) as caught, among(pa.array([4, 6, 9])), among(pa.array([0, 2])):
+        sink.check_each([Outcome(True), LinkError("away")])
+    assert (caught.value.row, caught.value.rows) == (9, 1)
