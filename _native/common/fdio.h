@@ -16,7 +16,7 @@ typedef struct { const void *data; size_t size; } mq_part;
 /* Sockets of Windows are no descriptors of the C library: the drivers use the socket object there. */
 #define MQ_WOULD_BLOCK (-EAGAIN)
 static inline int64_t mq_fd_receive(int fd, void *at, size_t size) { (void)fd; (void)at; (void)size; return -ENOSYS; }
-static inline int mq_fd_wait(int fd, int ms) { (void)fd; (void)ms; return -ENOSYS; }
+static inline int mq_fd_wait(int fd, int ms, int bell) { (void)fd; (void)ms; (void)bell; return -ENOSYS; }
 static inline int64_t mq_fd_send(int fd, const mq_part *parts, int count) {
     (void)fd; (void)parts; (void)count; return -ENOSYS;
 }
@@ -46,11 +46,12 @@ static inline int64_t mq_fd_receive(int fd, void *at, size_t size) {
     return got < 0 ? mq_fd_failed() : (int64_t)got;
 }
 
-/* 0 once there is something to read or the stream has ended, MQ_WOULD_BLOCK at the timeout; call without the GIL. */
-static inline int mq_fd_wait(int fd, int ms) {
-    struct pollfd one = {.fd = fd, .events = POLLIN};
-    int ready = poll(&one, 1, ms);
-    return ready > 0 ? 0 : ready == 0 ? MQ_WOULD_BLOCK : mq_fd_failed();
+/* 0 once there is something to read or the stream has ended, MQ_WOULD_BLOCK at the timeout or when only the bell rang
+   (a descriptor, or -1: no bell); call without the GIL. */
+static inline int mq_fd_wait(int fd, int ms, int bell) {
+    struct pollfd both[2] = {{.fd = fd, .events = POLLIN}, {.fd = bell, .events = POLLIN}};
+    int ready = poll(both, bell < 0 ? 1 : 2, ms);
+    return ready < 0 ? mq_fd_failed() : ready > 0 && both[0].revents ? 0 : MQ_WOULD_BLOCK;
 }
 
 /* One gathering send of at most MQ_IOV_MOST parts. */

@@ -11,5 +11,5 @@ cdef extern from "fdio.h":
         size_t size
 
     int64_t mq_fd_receive(int fd, void *at, size_t size) nogil
-    int mq_fd_wait(int fd, int ms) nogil
+    int mq_fd_wait(int fd, int ms, int bell) nogil
     int64_t mq_fd_send(int fd, const mq_part *parts, int count) nogil

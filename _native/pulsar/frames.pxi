@@ -68,11 +68,16 @@ cdef class FrameReader:
             self.busy = False
         return events, got
 
-    def wait_into(self, int fd, int ms, /):
-        """Wait for readable up to `ms` (-1: for ever) without the GIL, then as `receive_into`."""
+    def wait(self, int fd, int ms, int bell=-1, /):
+        """Without the GIL until there is something to receive, at most `ms` or until the bell is readable."""
         cdef int blocked
         with nogil:
-            blocked = mq_fd_wait(fd, ms)
+            blocked = mq_fd_wait(fd, ms, bell)
+        return blocked
+
+    def wait_into(self, int fd, int ms, /):
+        """`wait`, then as `receive_into`."""
+        blocked = self.wait(fd, ms)
         return ([], blocked) if blocked else self.receive_into(fd)
 
     cdef int begin(self) except -1:

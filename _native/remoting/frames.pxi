@@ -89,6 +89,23 @@ cdef class Frame:
             found = binary_field(self.header.ext, self.header.ext_end, <const char *>run.at, <int>run.size)
         return default if found is None else found
 
+    def pick(self, tuple names not None):
+        """Several ext fields, at most eight, in one look at the header: their values in order, None for what is not
+        there."""
+        cdef Py_ssize_t count = len(names), place
+        cdef Run wanted[8]
+        cdef Span found[8]
+        if count > 8:
+            raise ConfigError(f"{count} fields at once: eight are allowed")
+        if self.header.ext == NULL or self.form != FORM_JSON or self.decoded is not None:
+            return tuple([self.fields.get(name) for name in names])
+        for place in range(count):
+            wanted[place] = utf8_of(names[place])
+            found[place].kind = ABSENT
+        find_members(self.header.ext, self.header.ext_end, wanted, found, count)
+        return tuple([None if found[place].kind == ABSENT or found[place].kind == NULL_VALUE
+                      else span_text(&found[place]) for place in range(count)])
+
     def __repr__(self):
         kind = "response" if self.is_response else "request"
         return f"<Frame {kind} code={self.code} opaque={self.opaque} body={len(self.body)} bytes>"
@@ -171,11 +188,16 @@ cdef class FrameReader:
                 self.make_room(READ_SIZE)  # a busy link: read more at once from now on
         return frames, received
 
-    def wait_into(self, int fd, int ms):
-        """Wait until readable, at most `ms`, then as `receive_into`."""
+    def wait(self, int fd, int ms, int bell=-1):
+        """Without the GIL until there is something to receive, at most `ms` or until the bell is readable."""
         cdef int ready
         with nogil:
-            ready = mq_fd_wait(fd, ms)
+            ready = mq_fd_wait(fd, ms, bell)
+        return ready
+
+    def wait_into(self, int fd, int ms):
+        """`wait`, then as `receive_into`."""
+        ready = self.wait(fd, ms)
         return self.receive_into(fd) if ready == 0 else ([], ready)
 
     cdef int keep(self, const uint8_t *at, Run run) except -1:

@@ -116,6 +116,21 @@ cdef dict json_fields(const uint8_t *at, const uint8_t *end):
     return fields
 
 
+cdef int find_members(const uint8_t *at, const uint8_t *end, const Run *wanted, Span *found,
+                      Py_ssize_t count) except -1:
+    """Of a member that comes twice the last one counts."""
+    cdef mq_cursor c = mq_open(at, end)
+    cdef Span name, value
+    cdef bint first = True
+    cdef Py_ssize_t place
+    while json_member(&c, &name, &value, 1, first):
+        first = False
+        for place in range(count):
+            if named(&name, <const char *>wanted[place].at, <int>wanted[place].size):
+                found[place] = value
+    return 0
+
+
 cdef str json_field(const uint8_t *at, const uint8_t *end, const char *wanted, int size):
     cdef mq_cursor c = mq_open(at, end)
     cdef Span name, value, found

@@ -1,9 +1,14 @@
 # Messages as users make them, into the body of a batch send: one crossing for as many as fit.
 
-cdef bint plain(object message, object topic, Run *body, Py_ssize_t most) except -1:
-    """Whether a message may stand in this batch: of this topic, not delayed, neither empty nor larger than `most`."""
+cdef bint of_topic(object message, object topic) except -1:
     cdef object own = message.topic
-    if own is not topic and own != topic:
+    return own is topic or own == topic
+
+
+cdef bint plain(object message, Run *body, Py_ssize_t most, object reserved) except -1:
+    """Whether a message needs no other care: not delayed, neither empty nor larger than `most`, of its own properties
+    only."""
+    if message.properties and not reserved.isdisjoint(message.properties):
         return False
     if message.delay_level or message.deliver_at is not None or message.deliver_after is not None:
         return False
@@ -21,20 +26,32 @@ cdef Run joined(object words, list held) except *:
 
 
 cdef int put_message(mq_writer *w, object message, Run body, UniqueKeys unique, int64_t now_ms, list ids) except -1:
-    """One element: id, WAIT, then tag, keys and the user's own properties."""
+    """One element: its frame, the body, its properties."""
     cdef Py_ssize_t start = w.size, text
-    cdef list held = []
-    cdef object tag = message.tag
-    cdef Run label = property_part(tag) if tag else literal(b"", 0), words = joined(message.keys, held)
     cdef int32_t flag = fit32(message.flag, "flag")
-    cdef uint8_t[56] key
-    cdef Py_ssize_t key_size = unique.put(now_ms, key)
-    cdef uint8_t *at = mq_room(w, ELEMENT + body.size + words.size + label.size + AROUND)
+    cdef uint8_t *at = mq_room(w, ELEMENT + body.size)
     memset(at + 4, 0, 8)
     mq_put32(at + 12, flag)
     mq_put32(at + 16, <int32_t>body.size)
     memcpy(at + 20, body.at, body.size)
-    at = put_entry(at + ELEMENT + body.size, b"UNIQ_KEY", 8, literal(<const char *>key, key_size))
+    ids.append(put_properties(w, message, unique, now_ms))
+    text = w.size - start - ELEMENT - body.size
+    check_text(text)
+    at = w.start + start
+    mq_put32(at, <int32_t>(w.size - start))
+    mq_put16(at + 20 + body.size, <int16_t>text)
+    return 0
+
+
+cdef str put_properties(mq_writer *w, object message, UniqueKeys unique, int64_t now_ms):
+    """Id, WAIT, then tag, keys and the user's own properties; gives the id."""
+    cdef list held = []
+    cdef object tag = message.tag
+    cdef Run label = property_part(tag) if tag else literal(b"", 0), words = joined(message.keys, held)
+    cdef uint8_t[56] key
+    cdef Py_ssize_t key_size = unique.put(now_ms, key)
+    cdef uint8_t *at = mq_room(w, words.size + label.size + AROUND)
+    at = put_entry(at, b"UNIQ_KEY", 8, literal(<const char *>key, key_size))
     memcpy(at, b"WAIT\x01true\x02", 10)
     at += 10
     if label.size > 0:
@@ -44,13 +61,25 @@ cdef int put_message(mq_writer *w, object message, Run body, UniqueKeys unique, 
     w.size = at - w.start
     for name, value in message.properties.items():
         write_entry(w, property_part(name), property_part(value))
-    text = w.size - start - ELEMENT - body.size
-    check_text(text)
-    at = w.start + start
-    mq_put32(at, <int32_t>(w.size - start))
-    mq_put16(at + 20 + body.size, <int16_t>text)
-    ids.append(mq_text(key, key_size))
-    return 0
+    return mq_text(key, key_size)
+
+
+def message_text(message not None, UniqueKeys unique not None, int64_t now_ms, *, reserved not None,
+                 Py_ssize_t most=MOST_FRAME):
+    """Of a message that goes alone: its properties as they are sent, and its id; None if it needs other care."""
+    cdef Run body
+    cdef mq_writer w
+    cdef str key
+    cdef object held = hold(message.body, &body)
+    if not plain(message, &body, most, reserved):
+        return None
+    mq_writer_open(&w, 256)
+    try:
+        key = put_properties(&w, message, unique, now_ms)
+        check_text(w.size)
+        return mq_writer_done(&w), key
+    finally:
+        mq_writer_drop(&w)
 
 
 def add_messages(BatchBuilder builder not None, messages not None, Py_ssize_t start, str topic not None,
@@ -65,9 +94,7 @@ def add_messages(BatchBuilder builder not None, messages not None, Py_ssize_t st
     while place < stop and builder.count < max_count:
         message = messages[place]
         held = hold(message.body, &body)
-        if not plain(message, topic, &body, most):
-            break
-        if message.properties and not reserved.isdisjoint(message.properties):
+        if not (of_topic(message, topic) and plain(message, &body, most, reserved)):
             break
         before = builder.out.size
         put_message(&builder.out, message, body, unique, now_ms, ids)

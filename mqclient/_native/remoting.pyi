@@ -63,6 +63,8 @@ class Frame:
     @overload
     def field(self, name: str, default: None) -> str | None:
         """One ext field, without decoding the others."""
+    def pick(self, names: tuple[str, ...]) -> tuple[str | None, ...]:
+        """Several ext fields, at most eight, in one look: their values in order, None for what is not there."""
 
 @final
 class FrameReader:
@@ -79,9 +81,12 @@ class FrameReader:
     def receive_into(self, fd: int) -> tuple[list[Frame], int]:
         """One non-blocking recv straight into the buffer, the GIL kept. The number is the bytes received, 0 at end of
         stream, or -errno (`WOULD_BLOCK` when there was nothing)."""
+    def wait(self, fd: int, ms: int, bell: int = -1) -> int:
+        """Wait without the GIL, up to `ms` (-1: for ever): 0 once there is something to receive, or the end of the
+        stream; `WOULD_BLOCK` when the time is over or only the bell, a second descriptor, became readable; -EINTR after
+        a signal."""
     def wait_into(self, fd: int, ms: int) -> tuple[list[Frame], int]:
-        """Wait for readable up to `ms` (-1: for ever) without the GIL, then as `receive_into`; -EINTR after a
-        signal."""
+        """`wait`, then as `receive_into`."""
 
 def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
     """One non-blocking gathering send, the GIL kept: bytes sent (perhaps fewer than given), or -errno."""
@@ -374,6 +379,12 @@ def add_messages(
 
     It stops when the batch is full (one always fits an empty batch), and in front of a message that may not stand in
     it: of another topic, delayed, with an empty body or one above `most`, with a reserved property."""
+
+def message_text(
+    message: Any, unique: UniqueKeys, now_ms: int, *, reserved: frozenset[str] | set[str], most: int = ...
+) -> tuple[bytes, str] | None:
+    """Of a producer's message that goes alone: its properties as they are sent, with the next unique key, and that key.
+    None for a message that needs other care, as `add_messages` stops in front of it."""
 
 def encode_columns(
     columns: Mapping[str, Column],

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from mqclient.core.driver import Now
-from mqclient.core.slot import Slot
 from mqclient.core.timers import Timer, Timers
 from mqclient.errors import DeadlineError, MQError
+
+
+class Waiting(Protocol):
+    """Whoever a reply is for: a slot, or what makes something of it. Told once, inside an entry."""
+
+    def on_reply(self, value: Any) -> None: ...
+
+    def on_failure(self, error: BaseException) -> None: ...
 
 
 class InFlight:
@@ -21,7 +28,7 @@ class InFlight:
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._slots: dict[int, tuple[Slot[Any], str]] = {}
+        self._slots: dict[int, tuple[Waiting, str]] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._alarm: Timer | None = None
         self.late = 0
@@ -29,7 +36,7 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def add(self, request_id: int, slot: Slot[Any], deadline: float, request: str) -> None:
+    def add(self, request_id: int, slot: Waiting, deadline: float, request: str) -> None:
         self._slots[request_id] = (slot, request)
         if len(self._deadlines) > 2 * len(self._slots) + 64:  # most were answered: do not hold a minute of them
             self._deadlines = [entry for entry in self._deadlines if entry[1] in self._slots]
@@ -44,7 +51,7 @@ class InFlight:
         if entry is None:
             self.late += 1
             return False
-        entry[0].complete(value)
+        entry[0].on_reply(value)
         return True
 
     def fail(self, request_id: int, error: MQError) -> bool:
@@ -52,7 +59,7 @@ class InFlight:
         if entry is None:
             self.late += 1
             return False
-        entry[0].fail(error.about(request=entry[1]))
+        entry[0].on_failure(error.about(request=entry[1]))
         return True
 
     def hold(self, request_id: int) -> None:
@@ -70,7 +77,7 @@ class InFlight:
         for slot, request in slots.values():
             copy = type(error)(*error.args)
             copy.__cause__ = error.__cause__
-            slot.fail(copy.about(remote=error.remote, request=request, outcome_unknown=sent))
+            slot.on_failure(copy.about(remote=error.remote, request=request, outcome_unknown=sent))
 
     def _arm(self, when: float) -> None:
         if self._alarm is not None:
@@ -86,7 +93,7 @@ class InFlight:
             elif deadline <= now.mono:
                 heappop(self._deadlines)
                 slot, request = self._slots.pop(request_id)
-                slot.fail(DeadlineError(f"no answer to {request} in time").about(request=request))
+                slot.on_failure(DeadlineError(f"no answer to {request} in time").about(request=request))
             else:
                 self._arm(deadline)
                 return

@@ -32,6 +32,8 @@ class Slot(Generic[T]):
 
     __slots__ = ("_callbacks", "_error", "_value")
 
+    awaitable = False
+    """True in what a task may await by itself, without the driver's help."""
     expects_reply = True
     """False in `Wake`: a driver then knows that the answer is not on its way."""
 
@@ -61,6 +63,10 @@ class Slot(Generic[T]):
             self._value = None
             if self._callbacks:
                 self._tell()
+
+    # What a table of requests in flight calls; see core/inflight.py.
+    on_reply = complete
+    on_failure = fail
 
     def drop(self, callback: Callable[[Slot[T]], None] | None = None) -> None:
         """This one, or nobody, waits any more; the request itself still ends at its deadline."""

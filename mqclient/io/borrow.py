@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from math import inf
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from mqclient.core.slot import Slot
 from mqclient.io.connection import Connection
 from mqclient.io.reader import ReaderThread
 from mqclient.io.waiting import Desk, Waiter
 
+WOULD_BLOCK: Final = -errno.EAGAIN
 _SECONDS = 0.1
 """A reply that takes longer is waited for without the link, so that other callers can borrow it."""
 _STREAK = 8
@@ -29,12 +32,13 @@ def borrow(
             if not connection.borrowed:
                 connection.borrowed = True
                 reader.watch(connection)
-            poll, waiter.bell = desk.prepare(connection.fd)
+            waiter.bell = desk.own_bell()
             began = monotonic()
             until = began + _SECONDS
             if deadline is not None and deadline < until:
                 until = deadline
-            _read_until(connection, reader, poll, waiter, slot, until)
+            wait = connection.wait or desk.wait
+            _read_until(connection, reader, wait, waiter, slot, until, until - began)
     finally:
         waiter.bell = None
         if reading._is_owned():  # type: ignore[attr-defined]
@@ -42,17 +46,22 @@ def borrow(
 
 
 def _read_until(
-    connection: Connection, reader: ReaderThread, poll: Any, waiter: Waiter, slot: Slot[Any], until: float
+    connection: Connection,
+    reader: ReaderThread,
+    wait: Callable[[int, int, int], int],
+    waiter: Waiter,
+    slot: Slot[Any],
+    until: float,
+    left: float,
 ) -> None:
     bell = waiter.bell
     assert bell is not None
-    left = until - monotonic()
     while not slot.done and connection.link is not None and not waiter.woken and left > 0:
-        for fd, _ in poll.poll(left * 1000 + 1):
-            if fd == bell.fd:
-                bell.silence()
-            else:
-                reader.read(connection)
+        blocked = wait(connection.fd, int(left * 1000) + 1, bell.fd)
+        if not blocked:
+            reader.read(connection)
+        elif blocked == WOULD_BLOCK:
+            bell.silence()  # perhaps rung, for this wait or, late, for the one before
         left = until - monotonic()
 
 

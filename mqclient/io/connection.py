@@ -57,6 +57,10 @@ class Connection:
         self._reader: Any = link.reader
         self._send_now = send_now
         self._native_receive: Callable[[int], tuple[list[Any], int]] | None = None
+        self.wait: Callable[[int, int, int], int] | None = None
+        """Waits for bytes, where the reader can: descriptor, milliseconds, and a bell that ends it."""
+        self.writes_at_once = False
+        """Sending neither blocks nor lets others run meanwhile: `write_all` may be used."""
         self._tls_lock: threading.Lock | None = None
         self._room = memoryview(b"")
 
@@ -70,6 +74,8 @@ class Connection:
             self._send_now = None
         else:
             self._native_receive = getattr(self._reader, "receive_into", None)
+            self.wait = getattr(self._reader, "wait", None)
+            self.writes_at_once = self._send_now is not None
         if self._native_receive is None:
             self._room = memoryview(bytearray(_READ_SIZE))
 
@@ -137,6 +143,37 @@ class Connection:
         else:
             self.link.outbox[:0] = rest
             self.link.outbox_bytes += sum(map(len, rest))
+
+    def write_all(self) -> bool:
+        """Write the outbox inside an entry; whether nothing is left. What is goes back into it."""
+        link = self.link
+        if link is None:
+            out, self.final = self.final, []
+            size = sum(map(len, out))
+        else:
+            out, size = link.outbox, link.outbox_bytes
+            link.outbox, link.outbox_bytes = [], 0
+        try:
+            assert self._send_now is not None
+            sent = self._send_now(self.fd, out)
+            if sent == size:
+                return True
+            rest = self._go_on(out, sent)
+        except BaseException as error:  # Ctrl-C: how much went out is not known, the connection is of no use
+            self.broken = error
+            raise
+        if rest:
+            self.put_back(rest)
+        return not rest
+
+    def _go_on(self, out: list[Buffer], sent: int) -> list[Buffer]:
+        """After a first send that did not take all."""
+        if sent in AGAIN:
+            return out
+        if sent < 0:
+            self.broken = OSError(-sent, os.strerror(-sent))
+            return []
+        return self.write(unsent(out, sent))
 
     def write(self, out: list[Buffer]) -> list[Buffer]:
         """Write until all is out or the socket takes no more; what is left. An error is kept in `broken`."""

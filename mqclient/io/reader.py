@@ -61,15 +61,9 @@ class ReaderThread:
         self._stop_at: float | None = None
         self._thread = threading.Thread(target=self._run, name=f"{name}-reader", daemon=True)
         self._thread.start()
-
-    @property
-    def ident(self) -> int | None:
-        return self._thread.ident
-
-    @property
-    def lends(self) -> bool:
+        self.ident = self._thread.ident
+        self.lends = self._poller.shared
         """Whether callers may borrow reading."""
-        return self._poller.shared
 
     # ---- called by any thread
 

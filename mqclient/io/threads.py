@@ -115,7 +115,10 @@ class ThreadsDriver:
             if self._dirty:
                 dirty, self._dirty = self._dirty, []
                 while dirty:
-                    self._write(dirty[0])
+                    if dirty[0].writes_at_once:
+                        self._write_here(dirty[0])
+                    else:
+                        self._write(dirty[0])
                     del dirty[0]
             self._inside = False
             self._lock.release()
@@ -165,6 +168,19 @@ class ThreadsDriver:
                 call(argument)
             except Exception:
                 logger.exception("a delivery failed")
+
+    def _write_here(self, connection: Connection) -> None:
+        """Write under the lock: the call never blocks, and keeps the GIL, so that nobody could use the lock meanwhile;
+        letting go of it and taking it again would be all that it costs."""
+        if not connection.write_all():
+            connection.blocked = connection.broken is None
+            self._hand(connection)
+        elif connection.broken is not None:
+            self._hand(connection)
+        else:
+            connection.writing = connection.handed = False
+            if connection.closing:
+                self._hand(connection)
 
     def _write(self, connection: Connection) -> None:
         """Write outside the lock, which is held on entry and on return; `writing` is ours.
@@ -266,7 +282,8 @@ class ThreadsDriver:
         """Block until the slot is done; DeadlineError at the deadline. Ctrl-C ends it, the request goes on."""
         if slot.done:
             return slot.result()
-        if self._reader is not None and get_ident() == self._reader.ident:
+        reader = self._reader
+        if reader is not None and get_ident() == reader.ident:
             raise RuntimeError("a blocking call on the reader thread would wait for itself")
         if self._lock._is_owned():  # type: ignore[attr-defined]
             with self._lock:
@@ -280,7 +297,7 @@ class ThreadsDriver:
                 raise ClosedError("the client is closed")
             if slot.expects_reply:
                 self._callers.add(waiter)
-                connection, reader = self._last, self._reader
+                connection = self._last
                 if len(self._callers) <= _BORROWERS and connection is not None and reader is not None and reader.lends:
                     borrow(connection, reader, self._desk, waiter, slot, deadline)
             self._sleep(waiter, slot, deadline)

@@ -81,11 +81,13 @@ flips = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 7)), min_size=1,
 
 
 def frame_facts(frame: Any) -> dict[str, Any]:
+    picked = frame.pick(("a", "b", "queueOffset", "x", "", "\xe4"))
     early = [frame.field(name, "-") for name in ("a", "b", "queueOffset", "x", "", "\xe4")]  # before `fields` is made
     facts = {name: getattr(frame, name) for name in FRAME_FACTS} | {"early": early}
     return facts | {
         "one by one": {name: frame.field(name) for name in frame.fields},
         "none": frame.field("nonesuch", "-"),
+        "picked": picked,
     }
 
 
@@ -482,6 +484,11 @@ def test_messages_are_added_alike(rows: list[Any], start: int, max_size: int, ma
         place = twin.add_messages(builder, messages, start, "t", unique, 5, ids, reserved={"KEYS"}, **limits)
         return place, builder.count, ids, builder.seal()
 
+    def texts_alone(twin: ModuleType) -> Any:
+        unique = twin.UniqueKeys(b"\x7f\0\0\1", 7, 9)
+        return [twin.message_text(message, unique, 5, reserved={"KEYS"}, most=most) for message in messages]
+
+    same(texts_alone)
     answer = same(added)
     if answer is not ConfigError:
         place, count, ids, body = answer

@@ -155,6 +155,18 @@ def test_wait_into_waits_and_gives_up(codec: Impl, pair: tuple[socket.socket, so
     assert reader.wait_into(ours.fileno(), -1) == ([(codec.pulsar.PING,)], len(codec.pulsar.PING_FRAME))
 
 
+def test_a_bell_ends_the_waiting_and_data_goes_before_it(
+    codec: Impl, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    ours, theirs = pair
+    reader, (bell, ringer) = codec.pulsar.FrameReader(), socket.socketpair()
+    with bell, ringer:
+        ringer.sendall(b"x")
+        assert reader.wait(ours.fileno(), -1, bell.fileno()) == codec.pulsar.WOULD_BLOCK
+        theirs.sendall(codec.pulsar.PING_FRAME)
+        assert reader.wait(ours.fileno(), -1, bell.fileno()) == 0
+
+
 def test_send_now_gathers_and_says_how_much(codec: Impl, pair: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = pair
     assert codec.pulsar.send_now(ours.fileno(), [b"ab", bytearray(b"cd"), memoryview(b"ef")]) == 6

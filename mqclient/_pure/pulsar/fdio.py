@@ -27,12 +27,14 @@ def receive(fd: int) -> tuple[bytes, int]:
     return data, len(data)
 
 
-def wait(fd: int, ms: int) -> int:
-    """0 once there is something to read, `WOULD_BLOCK` at the timeout."""
+def wait(fd: int, ms: int, bell: int = -1) -> int:
+    """0 once there is something to read, `WOULD_BLOCK` at the timeout or when only the bell rang."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
+    if bell >= 0:
+        poll.register(bell, select.POLLIN)
     try:
-        return 0 if poll.poll(ms) else WOULD_BLOCK
+        return 0 if any(one != bell for one, _ in poll.poll(ms)) else WOULD_BLOCK
     except OSError as error:
         return _failed(error)
 

@@ -53,8 +53,12 @@ class FrameReader:
         data, got = receive(fd)
         return self.feed(data), got
 
+    def wait(self, fd: int, ms: int, bell: int = -1, /) -> int:
+        """0 once there is something to receive; `WOULD_BLOCK` after `ms`, or when only the bell is readable."""
+        return wait(fd, ms, bell)
+
     def wait_into(self, fd: int, ms: int, /) -> tuple[list[Event], int]:
-        """Wait for readable up to `ms` (-1: for ever), then as `receive_into`."""
+        """`wait`, then as `receive_into`."""
         blocked = wait(fd, ms)
         return ([], blocked) if blocked else self.receive_into(fd)
 

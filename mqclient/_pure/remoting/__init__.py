@@ -17,7 +17,7 @@ from .frames import (
 from .header import JSON, ROCKETMQ
 from .ids import UniqueKeys, offset_id, parse_offset_id, parse_unique_key
 from .messages import MAX_BODIES, Message, MessageBatch, decode_messages, split_batch
-from .outgoing import add_messages
+from .outgoing import add_messages, message_text
 from .properties import decode_properties, encode_properties
 from .stored import encode_message, store_batch
 
@@ -43,6 +43,7 @@ __all__ = [
     "encode_properties",
     "encode_pull",
     "encode_send",
+    "message_text",
     "offset_id",
     "parse_offset_id",
     "parse_unique_key",

@@ -91,6 +91,12 @@ class Frame:
         """One ext field."""
         return self._header.fields.get(name, default)
 
+    def pick(self, names: tuple[str, ...]) -> tuple[str | None, ...]:
+        """Several ext fields, at most eight: their values in order, None for what is not there."""
+        if len(names) > 8:
+            raise ConfigError(f"{len(names)} fields at once: eight are allowed")
+        return tuple(map(self._header.fields.get, names))
+
     def __repr__(self) -> str:
         kind = "response" if self.is_response else "request"
         return f"<Frame {kind} code={self.code} opaque={self.opaque} body={len(self._body)} bytes>"
@@ -156,15 +162,22 @@ class FrameReader:
             return [], -(error.errno or errno.EIO)
         return self.feed(data), len(data)
 
-    def wait_into(self, fd: int, ms: int) -> tuple[list[Frame], int]:
-        """Wait until readable, at most `ms`, then as `receive_into`."""
+    def wait(self, fd: int, ms: int, bell: int = -1) -> int:
+        """0 once there is something to receive; `WOULD_BLOCK` after `ms`, or when only the bell is readable."""
         poll = select.poll()
         poll.register(fd, select.POLLIN)
+        if bell >= 0:
+            poll.register(bell, select.POLLIN)
         try:
             ready = poll.poll(None if ms < 0 else ms)
         except OSError as error:
-            return [], -(error.errno or errno.EIO)
-        return self.receive_into(fd) if ready else ([], WOULD_BLOCK)
+            return -(error.errno or errno.EIO)
+        return 0 if any(one != bell for one, _ in ready) else WOULD_BLOCK
+
+    def wait_into(self, fd: int, ms: int) -> tuple[list[Frame], int]:
+        """`wait`, then as `receive_into`."""
+        ready = self.wait(fd, ms)
+        return ([], ready) if ready else self.receive_into(fd)
 
 
 def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:

@@ -19,6 +19,8 @@ class Faults:
 
     def answered(self, broker: str, seconds: float, now: float) -> None:
         """It answered, after so many seconds."""
+        if seconds < LADDER[-1][0] and not self._until:
+            return
         pause = next((pause for least, pause in LADDER if seconds >= least), 0.0)
         if pause:
             self._until[broker] = now + pause

@@ -10,7 +10,14 @@ from typing import Any, Final, NamedTuple
 from mqclient.core import compress
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Request, Response
-from mqclient.rocketmq.model import RETRY_PREFIX, Message, MessageQueue, Receipt, check_message
+from mqclient.rocketmq.model import (
+    RESERVED_PROPERTIES,
+    RETRY_PREFIX,
+    Message,
+    MessageQueue,
+    Receipt,
+    check_message,
+)
 from mqclient.rocketmq.remoting.hooking import Hooks
 from mqclient.rocketmq.remoting.producer_options import COMPRESSIONS, ProducerOptions
 
@@ -22,9 +29,14 @@ STORED: Final = frozenset(
         Response.SLAVE_NOT_AVAILABLE,
     }
 )
+SUCCESS: Final = int(Response.SUCCESS)
+ANSWER: Final = ("queueId", "queueOffset", "msgId", "transactionId", "recallHandle")
+"""What a send's answer tells of the place where it stored."""
 AROUND: Final = 22
 """Bytes of a batch's element beside body and properties."""
 MAX_PROPERTIES: Final = 32767
+MOST_TOPICS: Final = 1024
+"""So many names are known to be good without another look."""
 HALF: Final = 4
 """System flag of a message whose transaction is not decided yet."""
 
@@ -63,7 +75,30 @@ class Preparer:
         self.options = options
         self.hooks = Hooks(options.hooks)
         self._remoting = remoting
+        self._text = remoting.message_text
+        self._topics: set[str] = set()
+        """Names that were checked."""
+        below = options.max_body if options.compression is None else options.compress_above - 1
+        self.most_plain = min(below, options.max_body)
+        """Larger bodies are compressed, or refused."""
         self.batch_properties: bytes = remoting.encode_properties({"WAIT": "true"})
+
+    def plain(self, message: Message, keys: Any, wall_ms: int, key: str | None) -> Prepared | None:
+        """A single message that is neither delayed, compressed nor decorated: most are; None for any other."""
+        if type(message) is not Message or self.hooks.adds:
+            return None
+        topic = message.topic
+        if topic not in self._topics:
+            check_message(message, self.options.max_body)
+            if topic.startswith(RETRY_PREFIX) or len(self._topics) >= MOST_TOPICS:
+                return None
+            self._topics.add(topic)
+        made = self._text(message, keys, wall_ms, reserved=RESERVED_PROPERTIES, most=self.most_plain)
+        if made is None:
+            return None
+        return _NEW_PREPARED(
+            (topic, message.body, made[0], (made[1],), message.flag, 0, key, False, Request.SEND_MESSAGE_V2, "")
+        )
 
     def one(self, message: Message, message_id: str, key: str | None = None, **more: str) -> Prepared:
         """A single message; `more`: properties of the protocol's own."""
@@ -108,16 +143,17 @@ def check_batch_limits(options: ProducerOptions) -> None:
 class Stored(Sequence[Receipt]):
     """Where the broker put the messages of one request; their receipts are made when asked for."""
 
-    __slots__ = ("_first", "_frame", "_ids", "_offset_ids", "_queue", "status")
+    __slots__ = ("_first", "_frame", "_handles", "_ids", "_offset_ids", "_queue", "_said_ids", "status")
 
     def __init__(self, ids: Sequence[str], frame: Any, queue: MessageQueue) -> None:
         self._ids = ids
         self._frame = frame
-        place = frame.field("queueId", "")
-        self._queue = queue if place in ("", str(queue.queue_id)) else queue._replace(queue_id=int(place))
-        self._first = int(frame.field("queueOffset", "-1"))
+        place, first, self._said_ids, *self._handles = frame.pick(ANSWER)
+        self._queue = queue if not place or int(place) == queue.queue_id else queue._replace(queue_id=int(place))
+        self._first = int(first or -1)
         self._offset_ids: list[str] | None = None
-        self.status = "SEND_OK" if frame.code == Response.SUCCESS else Response(frame.code).name
+        code = frame.code
+        self.status = "SEND_OK" if code == SUCCESS else Response(code).name
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -125,17 +161,13 @@ class Stored(Sequence[Receipt]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self.receipts()[index]
+        if len(self._ids) == 1 and index == 0:
+            id_of_it = self._said_ids or ""
+            return _NEW_RECEIPT((self._queue, self._first, self._ids[0], id_of_it, self.status, *self._handles))
         ids = self._offsets()
-        single = len(self._ids) == 1
-        return Receipt(
-            self._queue,
-            self._first + range(len(self._ids))[index],
-            self._ids[index],
-            ids[index] if index < len(ids) else "",
-            self.status,
-            self._frame.field("transactionId") if single else None,
-            self._frame.field("recallHandle") if single else None,
-        )
+        place = range(len(self._ids))[index]
+        id_of_it = ids[place] if place < len(ids) else ""
+        return _NEW_RECEIPT((self._queue, self._first + place, self._ids[place], id_of_it, self.status, None, None))
 
     def receipts(self) -> list[Receipt]:
         """All of them: no line of Python for each message."""
@@ -162,8 +194,9 @@ class Stored(Sequence[Receipt]):
 
     def _offsets(self) -> list[str]:
         if self._offset_ids is None:
-            self._offset_ids = self._frame.field("msgId", "").split(",")
+            self._offset_ids = (self._said_ids or "").split(",")
         return self._offset_ids
 
 
+_NEW_PREPARED: Callable[[Any], Prepared] = partial(tuple.__new__, Prepared)
 _NEW_RECEIPT: Callable[[Any], Receipt] = partial(tuple.__new__, Receipt)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
 
 R = TypeVar("R", bound=Any)
+_BATCH = Request.SEND_BATCH_MESSAGE
 _FULL = (
     "{} messages of {} bytes are submitted and not yet answered: as many as the producer's limits allow (or its "
     "rate_limit is reached); {}"
@@ -52,9 +53,11 @@ class ProducerEngine:
         self.checker: Any = None
         """Who answers brokers' questions about transactions."""
         self.guards = Guards(self.options)
+        self._guarded = self.guards.needed
         self.trace: Trace | None = None
         if self.options.message_trace:
             self.trace = Trace(self, ProducerEngine(client, Trace.group(group), Trace.options()))
+        self._told_of_ends = self._guarded or self.preparer.hooks.listens or self.trace is not None
         self._hash = client.impl.digest.java_string_hash
         self._future = client.impl.handover.SendFuture
         self._begin()
@@ -64,7 +67,8 @@ class ProducerEngine:
         """With nothing on its way: new, or in a forked child."""
         self.budget = Budget(self.options.max_pending_bytes, self.options.max_pending_messages)
         self._batching = Batching(self)
-        self._sendings: dict[Sending, None] = {}
+        self.sendings: dict[Sending, None] = {}
+        """Requests on their way, each put here by itself."""
         self._counts = {"stored": 0, "weaker": 0, "failed": 0, "unknown": 0}
 
     def on_route(self, topic: str) -> None:
@@ -73,20 +77,22 @@ class ProducerEngine:
     def on_fork(self) -> None:
         """In a forked child: what is on its way is the parent's, who sends it; here it ends without a try."""
         error = ClosedError("the process was forked: messages submitted before are the parent's")
-        batching, sendings = self._batching, self._sendings
+        batching, sendings = self._batching, self.sendings
         self._begin()
         if self.trace is not None:
             self.trace.forget()
         batching.abandon(error)
         for sending in sendings:
-            sending.slot.fail(error)
+            sending.fail(error)
 
     # ---- outside of any entry
 
     def prepare(self, message: Message, key: str | None = None) -> Prepared:
         """Checks and bytes."""
         # The time of the last entry is good enough for an id.
-        return self.preparer.one(message, self.client.keys.next(self.client.driver.now.wall_ms), key)
+        client, wall_ms = self.client, self.client.driver.now.wall_ms
+        plain = self.preparer.plain(message, client.keys, wall_ms, key)
+        return self.preparer.one(message, client.keys.next(wall_ms), key) if plain is None else plain
 
     def prepare_many(self, messages: Sequence[Message], key: Callable[[Message], str | None] | None) -> list[Chain]:
         """As `prepare`, cut into requests; for each message with the key that the callable gives."""
@@ -126,9 +132,11 @@ class ProducerEngine:
 
         A thread that waits gains nothing by company, so there it goes alone; unless its key has company before it.
         """
-        self.check_open()
-        deadline = self.deadline(deadline)
-        if self.guards.needed:
+        if self.closed or self.client.closed:
+            self.check_open()
+        if deadline is None:
+            deadline = self.deadline(None)
+        if self._guarded:
             now = self.client.driver.now.mono
             pause = self.guards.enter(1, now, deadline)
             if pause:
@@ -137,7 +145,7 @@ class ProducerEngine:
 
     def _send(self, prepared: Prepared, deadline: float, queue: MessageQueue | None) -> tuple[Slot[Stored], int]:
         alone = self.client.blocking or not self.options.batching
-        if alone and not self._batching.busy(prepared, queue):
+        if alone and ((prepared.key is None and queue is None) or not self._batching.busy(prepared, queue)):
             return Sending(self, prepared, deadline, queue).start(), 0
         if not self.budget.take(prepared.size):
             return run_steps(self._send_late_steps(prepared, deadline, queue)), 0
@@ -175,12 +183,13 @@ class ProducerEngine:
     def flush(self) -> Slot[None]:
         """Nothing gathers any longer; done when everything taken so far has its outcome."""
         self._batching.flush()
-        waiting = [batch.slot for batch in self._batching.open] + [sending.slot for sending in self._sendings]
+        waiting: list[Slot[Any]] = [batch.slot for batch in self._batching.open]
+        waiting += list(self.sendings)
         return run_steps(_all_steps(waiting))
 
     def account(self) -> Account:
         """What became of all messages so far, those of `send_oneway` aside."""
-        pending = sum(len(sending.prepared.ids) for sending in self._sendings)
+        pending = sum(len(sending.prepared.ids) for sending in self.sendings)
         pending += sum(len(batch.ids) for batch in self._batching.open if batch.first is not None)
         return Account(**self._counts, pending=pending)
 
@@ -221,10 +230,10 @@ class ProducerEngine:
             prepared.properties,
             prepared.body,
             born_at=self.client.driver.now.wall_ms,
-            code=int(prepared.code),
+            code=prepared.code,
             sys_flag=prepared.sys_flag,
             flag=prepared.flag,
-            batch=prepared.code == Request.SEND_BATCH_MESSAGE,
+            batch=prepared.code is _BATCH,
             broker=queue.broker_name,
             default_queues=self.options.new_topic_queues,
             oneway=oneway,
@@ -245,16 +254,13 @@ class ProducerEngine:
         route = self.client.routes.get(queue.topic)
         return route is not None and route.several
 
-    def began(self, sending: Sending) -> None:
-        self._sendings[sending] = None
-
     def ended(self, sending: Sending, outcome: Stored | BaseException) -> None:
-        if self._sendings.pop(sending, sending) is not None:  # of before the fork
+        if self.sendings.pop(sending, sending) is not None:  # of before the fork
             return
         self._counts[_verdict(outcome)] += len(sending.prepared.ids)
-        hooks = self.preparer.hooks
-        if not (self.guards.needed or hooks.listens or self.trace):
+        if not self._told_of_ends:
             return
+        hooks = self.preparer.hooks
         now, error = self.client.driver.now.mono, outcome if isinstance(outcome, BaseException) else None
         self.guards.told(error, now)
         if hooks.listens:

@@ -77,6 +77,8 @@ class Routes:
         self._client = client
         self._random = random
         self._routes: dict[str, Route] = {}
+        self._found: dict[tuple[str, int], str] = {}
+        """Addresses that were looked up since a route changed."""
         self._asked: dict[str, Slot[Route]] = {}
         self._published: dict[str, Slot[Route]] = {}
         self._turns: dict[str, int] = {}
@@ -91,10 +93,15 @@ class Routes:
 
     def address(self, broker_name: str, number: int = MASTER) -> str | None:
         """Where a broker listens: the number asked for, else its master, else any."""
+        found = self._found.get((broker_name, number))
+        if found is not None:
+            return found
         for route in self._routes.values():
             addresses = route.brokers.get(broker_name)
             if addresses:
-                return addresses.get(number) or addresses.get(MASTER) or next(iter(addresses.values()))
+                found = addresses.get(number) or addresses.get(MASTER) or next(iter(addresses.values()))
+                self._found[broker_name, number] = found
+                return found
         return None
 
     def masters(self) -> dict[str, str]:
@@ -180,6 +187,7 @@ class Routes:
             LOG.info("kept the route of %s: the name server knows no queue of it just now", route.topic)
             return
         self._routes[route.topic] = route
+        self._found.clear()
         if old is not None and old != route:
             for told in self.on_change:
                 told(route.topic)

@@ -7,25 +7,31 @@ from typing import TYPE_CHECKING, Any, Final
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError, MQError
-from mqclient.rocketmq.codes import BrokerError, Response
+from mqclient.rocketmq.codes import BrokerError, Request, Response
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.advice import SILENT
-from mqclient.rocketmq.remoting.outgoing import STORED, Prepared, Stored
+from mqclient.rocketmq.remoting.outgoing import STORED, SUCCESS, Prepared, Stored
 from mqclient.rocketmq.remoting.routes import Route
 
 if TYPE_CHECKING:
     from mqclient.rocketmq.remoting.producer import ProducerEngine
 
 BUSY: Final = frozenset({Response.SYSTEM_BUSY, Response.SERVICE_NOT_AVAILABLE, Response.FLOW_CONTROL})
+NAMES: Final = {code: code.name for code in Request}
+"""An enum's own `name` costs more than the look-up."""
 PAUSE: Final = 0.02
 """Before a busy broker is asked again, because there is no other; twice as long each time."""
 
 
-class Sending:
-    """A message or a batch on its way. Sequence: attempt, reply; by the error's advice attempt again elsewhere."""
+class Sending(Slot[Stored]):
+    """A message or a batch on its way, and the slot of its outcome. Sequence: attempt, reply; by the error's advice
+    attempt again elsewhere.
 
-    __slots__ = ("_attempts", "_avoid", "_began", "_engine", "_queue", "_tries", "_unknown", "_weaker", "deadline",
-                 "prepared", "slot", "started", "where")  # fmt: skip
+    It stands itself in the link's table of requests: one try at a time is under way, and its reply comes to `on_reply`.
+    """
+
+    __slots__ = ("_at", "_attempts", "_avoid", "_began", "_engine", "_queue", "_tries", "_unknown", "_weaker",
+                 "deadline", "prepared", "started", "where")  # fmt: skip
 
     def __init__(
         self,
@@ -35,8 +41,9 @@ class Sending:
         queue: MessageQueue | None = None,
         attempts: int | None = None,
     ) -> None:
+        super().__init__()
         self._attempts = engine.options.attempts if attempts is None else attempts
-        self.started = engine.client.driver.now.mono
+        self.started = self._began = engine.client.driver.now.mono
         self.where = ""
         """The broker's address of the last try."""
         self._unknown = False
@@ -44,18 +51,19 @@ class Sending:
         self._engine = engine
         self._avoid: str | None = None
         self._tries = 0
-        self._began = 0.0
         self._queue = queue
+        """The only one that it may go to, if any."""
+        self._at = queue
+        """Where the last try went."""
         self._weaker: Stored | None = None
         """Stored, but with less safety: the answer if no other broker gives a better one."""
         self.prepared = prepared
         self.deadline = deadline
-        self.slot: Slot[Stored] = Slot()
 
     def start(self) -> Slot[Stored]:
-        self._engine.began(self)
+        self._engine.sendings[self] = None
         self.attempt()
-        return self.slot
+        return self
 
     def attempt(self) -> None:
         """Send it, as soon as the route is known; every way out completes the slot or comes back here."""
@@ -65,33 +73,29 @@ class Sending:
             if route is None or not route.writable:
                 self._await_route(topic)
                 return
-            left = self.deadline - client.driver.now.mono
-            if left <= 0:
+            now = client.driver.now.mono
+            if self.deadline <= now:
                 raise DeadlineError(f"no time left to send to {topic}").about(request=self.prepared.code.name)
             queue = self._queue or self._engine.choose(route, self.prepared.key, self._avoid)
-            self._send(queue, client.sending_address(queue.broker_name), left)
+            self._send(route, queue, client.sending_address(queue.broker_name), now)
         except MQError as error:
             self._end(error)
 
-    def _send(self, queue: MessageQueue, address: str, left: float) -> None:
+    def _send(self, route: Route, queue: MessageQueue, address: str, now: float) -> None:
         engine, prepared = self._engine, self.prepared
-        client = engine.client
-        opaque = client.opaque()
+        opaque = engine.client.opaque()
         frame = engine.encode(opaque, prepared, queue)
         self._tries += 1
+        self._at = queue
         self.where = address
-        self._began = client.driver.now.mono
-        timeout = self._cap(left, queue)
-        client.send(address, opaque, frame, prepared.code.name, timeout=timeout).then(
-            lambda slot: self._on_reply(slot, queue, address)
-        )
+        self._began = now
+        until = self._cap(now, engine) if route.several and self._tries < self._attempts else self.deadline
+        engine.client.send_for(self, address, opaque, frame, until, NAMES[prepared.code])
 
-    def _cap(self, left: float, queue: MessageQueue) -> float:
+    def _cap(self, now: float, engine: ProducerEngine) -> float:
         """A silent broker may take a part of what is left, so that another one gets its chance."""
-        options = self._engine.options
-        if self._tries >= self._attempts or not self._engine.other_broker(queue):
-            return left
-        return min(left, left / 2 if options.attempt_timeout is None else options.attempt_timeout)
+        left, most = self.deadline - now, engine.options.attempt_timeout
+        return now + min(left, left / 2 if most is None else most)
 
     def _await_route(self, topic: str) -> None:
         """The name server has as long as the message has; whichever comes first ends the waiting."""
@@ -107,7 +111,7 @@ class Sending:
 
         def found(slot: Slot[Route]) -> None:
             timer.cancel()
-            if self.slot.done:
+            if self.done:
                 return
             if slot.error is not None:
                 self._end(slot.error)
@@ -116,25 +120,33 @@ class Sending:
 
         client.routes.publish(topic).then(found)
 
-    def _on_reply(self, slot: Slot[Any], queue: MessageQueue, address: str) -> None:
-        error, engine = slot.error, self._engine
+    def on_reply(self, frame: Any) -> None:
+        """What the broker says to the last try."""
+        code, queue, engine = frame.code, self._at, self._engine
+        assert queue is not None
+        if code not in STORED:
+            self.on_failure(BrokerError(code, frame.remark or "", remote=self.where, request=self.prepared.code.name))
+            return
         now = engine.client.driver.now.mono
-        if error is None:
-            frame = slot.result()
-            if frame.code in STORED:
-                engine.faults.answered(queue.broker_name, now - self._began, now)
-                self._stored(Stored(self.prepared.ids, frame, queue), frame.code, queue)
-                return
-            error = BrokerError(frame.code, frame.remark or "", remote=address, request=self.prepared.code.name)
+        engine.faults.answered(queue.broker_name, now - self._began, now)
+        stored = Stored(self.prepared.ids, frame, queue)
+        if code == SUCCESS or not engine.options.retry_unless_safe:
+            self._end(stored)
+        else:
+            self._weakly(stored, queue)
+
+    def on_failure(self, error: BaseException) -> None:
+        """What became of the last try instead of an answer, or by one."""
+        queue, engine = self._at, self._engine
+        assert queue is not None
         self._unknown = self._unknown or not isinstance(error, MQError) or error.outcome_unknown
         if not isinstance(error, ClosedError):
-            engine.faults.failed(queue.broker_name, now)
+            engine.faults.failed(queue.broker_name, engine.client.driver.now.mono)
         self._failed(error, queue)
 
-    def _stored(self, stored: Stored, code: int, queue: MessageQueue) -> None:
+    def _weakly(self, stored: Stored, queue: MessageQueue) -> None:
         engine = self._engine
-        weaker = code != Response.SUCCESS and engine.options.retry_unless_safe
-        if weaker and self._tries < self._attempts and engine.other_broker(queue) and not engine.closed:
+        if self._tries < self._attempts and engine.other_broker(queue) and not engine.closed:
             self._weaker = self._weaker or stored
             self._avoid = queue.broker_name
             self.attempt()
@@ -164,6 +176,6 @@ class Sending:
             outcome.about(outcome_unknown=True)
         self._engine.ended(self, outcome)
         if isinstance(outcome, Stored):
-            self.slot.complete(outcome)
+            self.complete(outcome)
         else:
-            self.slot.fail(outcome)
+            self.fail(outcome)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import threading
 import time
 from typing import Any
@@ -35,7 +37,7 @@ def test_changing_from_poll_to_lock_misses_no_wake() -> None:
     desk = Desk()
     for number in range(2_000):
         waiter = Waiter(lambda call, argument: None)
-        _, waiter.bell = desk.prepare(0)
+        waiter.bell = desk.own_bell()
         waker = threading.Thread(target=waiter.wake, args=(None,))
         waker.start()
         if number % 2:
@@ -48,13 +50,34 @@ def test_changing_from_poll_to_lock_misses_no_wake() -> None:
 
 def test_a_desk_is_each_threads_own() -> None:
     desk = Desk()
-    _, mine = desk.prepare(0)
+    mine = desk.own_bell()
     others: list[Any] = []
-    thread = threading.Thread(target=lambda: others.append(desk.prepare(0)[1]))
+    thread = threading.Thread(target=lambda: others.append(desk.own_bell()))
     thread.start()
     thread.join()
     assert others[0] is not mine
-    assert desk.prepare(0)[1] is mine
+    assert desk.own_bell() is mine
+
+
+def test_waiting_for_a_descriptor_ends_by_data_by_the_bell_or_by_time() -> None:
+    desk, (ours, theirs) = Desk(), socket.socketpair()
+    with ours, theirs:
+        bell = desk.own_bell()
+        assert desk.wait(ours.fileno(), 1, bell.fd) == -errno.EAGAIN
+        bell.ring()
+        assert desk.wait(ours.fileno(), 60_000, bell.fd) == -errno.EAGAIN
+        theirs.sendall(b"x")
+        assert desk.wait(ours.fileno(), 60_000, bell.fd) == 0
+
+
+def test_two_who_wake_at_once_do_no_harm() -> None:
+    # Sequence: both see it asleep; the first releases the lock, then the second does.
+    waiter = Waiter(lambda call, argument: None)
+    waiter.sleep(0)
+    waiter.wake(None)
+    waiter.woken = False
+    waiter.wake(None)
+    assert waiter.woken
 
 
 def test_a_sleep_ends_at_its_time() -> None:

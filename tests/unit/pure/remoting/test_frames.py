@@ -94,6 +94,19 @@ def test_a_body_may_come_in_parts(remoting: ModuleType) -> None:
     assert remoting.encode_frame(0, 1, body=(bytearray(b"one"), b"two")) == whole
 
 
+@pytest.mark.parametrize("form", [0, 1])
+def test_several_fields_at_once(remoting: ModuleType, form: int) -> None:
+    fields = {"queueId": "7", "msgId": "a,b", "name": "\xe4\n"}
+    (frame,) = remoting.FrameReader().feed(remoting.encode_frame(0, 1, fields=fields, serialize=form))
+    assert frame.pick(("msgId", "none", "queueId", "name")) == ("a,b", None, "7", "\xe4\n")
+    assert frame.fields == fields
+    assert frame.pick(("queueId",)) == ("7",)
+    (empty,) = remoting.FrameReader().feed(remoting.encode_frame(0, 1))
+    assert empty.pick(("queueId",)) == (None,)
+    with pytest.raises(ConfigError, match="eight"):
+        frame.pick(("a",) * 9)
+
+
 def test_the_sheets_send_fields(remoting: ModuleType) -> None:
     text = remoting.encode_properties({"UNIQ_KEY": "0" * 32, "WAIT": "true"})
     data = remoting.encode_send(1, "PG", "T", 0, text, b"x", born_at=1700000000000, broker="broker-a")
@@ -144,6 +157,18 @@ def test_waiting_ends_at_the_timeout(remoting: ModuleType) -> None:
         start = time.monotonic()
         assert remoting.FrameReader().wait_into(one.fileno(), 20) == ([], remoting.WOULD_BLOCK)
         assert time.monotonic() - start >= 0.015
+
+
+def test_a_bell_ends_the_waiting_and_data_goes_before_it(remoting: ModuleType) -> None:
+    with connected() as (one, two), connected() as (bell, ringer):
+        reader = remoting.FrameReader()
+        ringer.sendall(b"x")
+        assert reader.wait(one.fileno(), -1, bell.fileno()) == remoting.WOULD_BLOCK
+        two.sendall(SHEET_JSON)
+        assert reader.wait(one.fileno(), -1, bell.fileno()) == 0
+        bell.recv(1)
+        assert len(reader.receive_into(one.fileno())[0]) == 1
+        assert reader.wait(one.fileno(), 1, bell.fileno()) == remoting.WOULD_BLOCK
 
 
 def test_sending_what_fits(remoting: ModuleType) -> None:

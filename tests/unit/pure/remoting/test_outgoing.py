@@ -43,6 +43,21 @@ def test_what_may_not_stand_in_it_is_left_to_the_caller(odd: Message) -> None:
     assert added([Message("t", b"a"), odd, Message("t", b"b")], most=5)[0] == 1
 
 
+def test_the_text_of_one_that_goes_alone() -> None:
+    unique = remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2)
+    message = Message("t", b"b", tag="x", keys=["k", "l"], properties={"p": "1"})
+    text, message_id = remoting.message_text(message, unique, 5, reserved={"KEYS"}) or (b"", "")
+    assert remoting.decode_properties(text) == {
+        "UNIQ_KEY": message_id, "WAIT": "true", "TAGS": "x", "KEYS": "k l", "p": "1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", [Message("t", b"too large"), Message("t", b"a", properties={"KEYS": "k"})])
+def test_who_needs_other_care_has_no_such_text(odd: Message) -> None:
+    unique = remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2)
+    assert remoting.message_text(odd, unique, 5, reserved={"KEYS"}, most=5) is None
+
+
 def test_limits() -> None:
     messages = [Message("t", b"a" * 100)] * 5
     assert added(messages, max_count=3)[0] == 3

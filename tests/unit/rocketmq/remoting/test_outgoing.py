@@ -73,6 +73,9 @@ class Frame:
         self.code = code
         self._fields = fields
 
+    def pick(self, names: tuple[str, ...]) -> tuple[str | None, ...]:
+        return tuple(map(self._fields.get, names))
+
     def field(self, name: str, default: str | None = None) -> str | None:
         return self._fields.get(name, default)
 
@@ -98,3 +101,42 @@ def test_a_single_answer_has_its_transaction_and_handle() -> None:
     answer = Frame(queueId="1", queueOffset="7", msgId="A", transactionId="T", recallHandle="H")
     (receipt,) = Stored(["x"], answer, QUEUE).receipts()
     assert (receipt.transaction_id, receipt.recall_handle) == ("T", "H")
+
+
+def test_most_messages_take_the_short_way_and_say_the_same(codec: Any) -> None:
+    preparer = Preparer(codec.remoting, ProducerOptions(compress_above=100))
+    keys = codec.remoting.UniqueKeys(b"\x7f\0\0\1", 7, 9)
+    message = Message("orders", b"x", tag="t", keys=["a", "b"], properties={"own": "1"}, flag=3)
+    for _ in range(2):  # the second time the topic is known
+        plain = preparer.plain(message, keys, 5, "key")
+        assert plain is not None
+        whole = preparer.one(message, plain.message_id, "key")
+        assert type(plain) is type(whole)
+        decode = codec.remoting.decode_properties
+        assert decode(plain.properties) == decode(whole.properties)
+        assert plain._replace(properties=b"") == whole._replace(properties=b"")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("orders", b"x", delay_level=3),
+        Message("orders", b""),
+        Message("orders", b"x" * 100),
+        Message("%RETRY%group", b"x"),
+        Message("orders", b"x", properties={"KEYS": "own"}),
+    ],
+)
+def test_what_needs_care_takes_the_long_way(codec: Any, message: Message) -> None:
+    preparer = Preparer(codec.remoting, ProducerOptions(compress_above=100))
+    keys = codec.remoting.UniqueKeys(b"\x7f\0\0\1", 7, 9)
+    assert preparer.plain(Message("orders", b"x"), keys, 5, None) is not None  # the topic is known
+    assert preparer.plain(message, keys, 5, None) is None
+
+
+def test_a_wrong_topic_is_refused_each_time(codec: Any) -> None:
+    preparer = Preparer(codec.remoting, ProducerOptions())
+    keys = codec.remoting.UniqueKeys(b"\x7f\0\0\1", 7, 9)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="illegal characters"):
+            preparer.plain(Message("no such name!", b"x"), keys, 5, None)
