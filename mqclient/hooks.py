@@ -1,8 +1,9 @@
-"""The shapes of hooks: what metrics and traces are told about sends, whatever the protocol."""
+"""The shapes of hooks: what metrics and traces are told about sends and handlers, whatever the protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 
@@ -34,4 +35,30 @@ class AfterSend(Protocol):
     """Runs where user code may run, after each request."""
 
     def after_send(self, sent: Sent) -> None:
+        """Count it, time it, tell it."""
+
+
+class Consumed(NamedTuple):
+    """What came of one call of a consumer's handler."""
+
+    topic: str
+    group: str
+    messages: Sequence[Any]
+    """As the handler got them."""
+    seconds: float
+    error: BaseException | None
+    """What the handler raised."""
+
+
+class AroundConsume(Protocol):
+    """Runs where the handler runs, in its context: a span that is current while the handler works, for instance."""
+
+    def around_consume(self, messages: Sequence[Any]) -> AbstractContextManager[Any]:
+        """Entered before the handler is called, and left, with what it raised, when it has ended."""
+
+
+class AfterConsume(Protocol):
+    """Runs where user code may run, after each call of the handler."""
+
+    def after_consume(self, consumed: Consumed) -> None:
         """Count it, time it, tell it."""

@@ -41,8 +41,8 @@ class PushEngine:
         self.member = Member(client, group, topics, options, self, orderly=push.orderly)
         self._client = client
         self.threads = push.threads
-        self.handler = handler
         self._work: Dispatch = (Orderly if push.orderly else Concurrent)(self.member, handler, push)
+        self.handler = self._work.handler
         self.counts = self._work.counts
         self._ended: Slot[None] = Wake()
         self._ending: Slot[StopReport] | None = None
@@ -80,8 +80,7 @@ class PushEngine:
 
     def abandon(self) -> None:
         """In a forked child."""
-        self._work.clear()
-        self._work.close()
+        self._work.abandon()
         self.member.abandon()
 
     def diagnose(self) -> dict[str, Any]:
@@ -108,7 +107,7 @@ class PushEngine:
         unhandled = sum(held.outstanding.count for held in self.member.queues.values())
         running = [where[-1] for job in list(work.running) if (where := job.stack())]
         finished = not work.workers.running
-        work.close()
+        yield from work.close_steps()
         yield from self.member.close_steps()
         return StopReport(finished, self.handled, self.failed, unhandled, running)
 

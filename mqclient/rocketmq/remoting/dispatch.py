@@ -8,14 +8,19 @@ from typing import Any, Final
 
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps
 from mqclient.core.timers import Timer
 from mqclient.core.workers import Workers
+from mqclient.hooks import Consumed
 from mqclient.rocketmq.remoting.counts import Counts
 from mqclient.rocketmq.remoting.failures import SendBack
 from mqclient.rocketmq.remoting.handling import Handler, Job, Retry, explain
+from mqclient.rocketmq.remoting.hooking import ConsumeHooks
 from mqclient.rocketmq.remoting.pace import Pace
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
+from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.push_options import PushOptions
+from mqclient.rocketmq.remoting.trace import ConsumeTrace, Records
 
 LOG = logging.getLogger("mqclient.remoting")
 
@@ -32,7 +37,9 @@ class Dispatch:
         self.member = member
         self.client = member.client
         self.options = options
-        self.handler = handler
+        self.hooks = ConsumeHooks(options.hooks)
+        self.handler = self.hooks.wrap(handler)
+        self.trace = self._trace() if options.message_trace else None
         self.counts = Counts(member.client)
         self.running: set[Job] = set()
         self.pace = None if options.rate is None else Pace(options.rate)
@@ -42,6 +49,11 @@ class Dispatch:
         self._look: Timer | None = None
         if options.stuck_after is not None:
             self._look = self.client.timers.after(min(LOOK, options.stuck_after), self._look_for_stuck)
+
+    def _trace(self) -> ConsumeTrace:
+        group = self.member.group
+        inner = ProducerEngine(self.client, Records.group(group, "CONSUME"), Records.options())
+        return ConsumeTrace(self.client, group, inner)
 
     # ---- each way does these in its own manner
 
@@ -70,10 +82,26 @@ class Dispatch:
             self._look.cancel()
             self._look = None
 
+    def close_steps(self) -> Steps[None]:
+        """As `close`, and what was traced is told."""
+        self.close()
+        if self.trace is not None:
+            yield from self.trace.close_steps()
+
+    def abandon(self) -> None:
+        """In a forked child: what was traced is the parent's."""
+        self.clear()
+        self.close()
+        if self.trace is not None:
+            self.trace.forget()
+
     # ---- user code, outside of entries
 
     def call(self, job: Job) -> Any:
         self.running.add(job)
+        if self.trace is not None and job.callable:
+            with self.client.driver.enter():
+                job.request = self.trace.begins(job.messages)
         return job.call(self.handler, self.client.driver.now.mono)
 
     # ---- results, inside
@@ -85,6 +113,7 @@ class Dispatch:
         job.process_queue.last_consume_ms = now.wall_ms
         if job.began:
             self.counts.took(job.process_queue.queue.topic, now.mono - job.began)
+            self._tell(job, now.mono - job.began, error)
         if outcome is not None and not self._told_value:
             self._told_value = True
             LOG.warning(
@@ -93,6 +122,15 @@ class Dispatch:
                 self.member.group,
                 type(outcome).__name__,
             )
+
+    def _tell(self, job: Job, seconds: float, error: BaseException | None) -> None:
+        """To those who count and trace."""
+        if self.trace is not None and job.request:
+            self.trace.ended(job.request, job.messages, seconds, error)
+        if self.hooks.listens:
+            topic = job.process_queue.queue.topic
+            consumed = Consumed(topic, self.member.group, job.messages, seconds, error)
+            self.client.driver.run_user(self.hooks.tell, consumed)
 
     def acknowledge(self, process_queue: ProcessQueue, messages: Any, *, counted: bool = True) -> None:
         """These are consumed."""

@@ -39,7 +39,7 @@ class Retry(Exception):
 class Job:
     """Messages of one queue for one call of the handler."""
 
-    __slots__ = ("_coroutine", "_frame", "began", "messages", "parked", "process_queue", "told")
+    __slots__ = ("_coroutine", "_frame", "began", "messages", "parked", "process_queue", "request", "told")
 
     def __init__(self, process_queue: ProcessQueue, messages: Any) -> None:
         self.process_queue = process_queue
@@ -50,8 +50,15 @@ class Job:
         """Its turn came while the queue was paused: the handler was not called."""
         self.told = False
         """Whether its being stuck was told."""
+        self.request = ""
+        """Under which the call is traced; empty: it is not."""
         self._frame: FrameType | None = None
         self._coroutine: Any = None
+
+    @property
+    def callable(self) -> bool:
+        """Whether `call` would call."""
+        return not (self.process_queue.dropped or self.process_queue.paused)
 
     def call(self, handler: Handler, now: float) -> Any:
         """Outside of entries, on a worker's thread or in the loop. A queue that is gone has nothing to handle."""

@@ -37,6 +37,10 @@ class PushOptions:
     """Messages that come again and were born before this time count as consumed."""
     stuck_after: float | None = 60.0
     """From when on a running handler is told as stuck, once; None: never."""
+    hooks: tuple[Any, ...] = ()
+    """Objects with `around_consume` or `after_consume`, see `mqclient.hooks`; `rocketmq.TraceContext()` is one."""
+    message_trace: bool = False
+    """Whether calls of the handler are told to the broker's trace topic, in the form that its console reads."""
 
     def __post_init__(self) -> None:
         if self.threads < 1 or self.batch < 1:

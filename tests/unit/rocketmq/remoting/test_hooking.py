@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.hooks import Sent
+from mqclient.hooks import Consumed, Sent
 from mqclient.rocketmq.model import Message
-from mqclient.rocketmq.remoting.hooking import Hooks, TraceContext, traceparent
+from mqclient.rocketmq.remoting.hooking import ConsumeHooks, Hooks, TraceContext, traceparent
 from mqclient.rocketmq.remoting.many import plan, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
@@ -110,3 +113,117 @@ def test_reserved_names_are_not_for_hooks_and_a_hook_does_something() -> None:
     assert Hooks([Rude()]).properties(Message("t", b"x")) == {"fine": "yes"}
     with pytest.raises(ConfigError, match="neither before_send"):
         Hooks([object()])
+
+
+class Span:
+    """A hook around handlers that notes what it sees, and one that listens."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        self.told: list[Consumed] = []
+
+    @contextmanager
+    def around_consume(self, messages: Any) -> Iterator[None]:
+        self.seen.append(("begins", len(messages)))
+        try:
+            yield
+        except ValueError as error:
+            self.seen.append(("failed", str(error)))
+            raise
+        else:
+            self.seen.append("ended")
+
+    def after_consume(self, consumed: Consumed) -> None:
+        self.told.append(consumed)
+
+
+class FailingAround:
+    """Hooks with bugs, at every place."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    @contextmanager
+    def around_consume(self, messages: Any) -> Iterator[None]:
+        if self.where == "before":
+            raise KeyError("a bug")
+        yield
+        raise KeyError("a bug")
+
+    def after_consume(self, consumed: Consumed) -> None:
+        raise KeyError("a bug")
+
+
+def test_a_span_is_around_the_handler_and_listeners_are_told(cluster: VirtualCluster) -> None:
+    span, calls = Span(), []
+    cluster.fill("orders", 2)
+
+    def handle(messages: Any) -> None:
+        calls.append(len(messages))
+        if len(calls) == 1:
+            raise ValueError("not yet")
+
+    cluster.client().push("g", "orders", handle, start="first", hooks=(span,))
+    cluster.world.advance(30)
+    assert span.seen[:3] == [("begins", 2), ("failed", "not yet"), ("begins", 1)]
+    assert span.seen[-1] == "ended"
+    first, *_, last = span.told
+    assert (first.topic, first.group, len(first.messages), str(first.error)) == ("orders", "g", 2, "not yet")
+    assert last.error is None
+    assert last.seconds >= 0
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_hooks_with_bugs_change_nothing_for_the_handler(
+    cluster: VirtualCluster, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    cluster.fill("orders", 1)
+    push = cluster.client().push("g", "orders", start="first", hooks=(FailingAround(where),))
+    cluster.world.advance(5)
+    assert push.engine.handled == 1
+    assert "around_consume hook failed" in caplog.text
+    assert "after_consume hook failed" in caplog.text
+
+
+def test_a_coroutine_handler_stays_in_its_span() -> None:
+    span = Span()
+
+    async def handle(messages: Any) -> str:
+        span.seen.append("works")
+        if messages == ["bad"]:
+            raise ValueError("bad")
+        return "value"
+
+    wrapped = ConsumeHooks([span]).wrap(handle)
+    assert asyncio.run(wrapped(["a"])) == "value"
+    with pytest.raises(ValueError, match="bad"):
+        asyncio.run(wrapped(["bad"]))
+    assert span.seen == [("begins", 1), "works", "ended", ("begins", 1), "works", ("failed", "bad")]
+
+
+class WithProperty:
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def property(self, name: str) -> str | None:
+        assert name == "traceparent"
+        return self.text
+
+
+def test_what_a_handler_sends_continues_the_trace_of_its_message() -> None:
+    hook = TraceContext()
+    seen = []
+    for texts in ([PARENT], ["nonsense", PARENT], [None], []):
+        with hook.around_consume([WithProperty(text) for text in texts]):
+            seen.append(traceparent.get())
+    assert seen == [PARENT, PARENT, None, None]
+    assert traceparent.get() is None
+
+
+def test_a_consumers_hook_does_something_and_none_costs_nothing() -> None:
+    with pytest.raises(ConfigError, match="around_consume"):
+        ConsumeHooks([object()])
+
+    def handle(messages: Any) -> None: ...
+
+    assert ConsumeHooks([]).wrap(handle) is handle
