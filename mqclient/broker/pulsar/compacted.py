@@ -7,11 +7,13 @@ messages marked so, and its metadata lists what is left. What cannot be read (en
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqclient import _schema
+from mqclient.broker.pulsar.cursor import ranges
 from mqclient.core.compress import compress, decompressor
 from mqclient.errors import ConfigError, ProtocolError
 
@@ -44,6 +46,20 @@ class Compacted:
     def last_seen(self, last: int) -> int:
         """The last entry that a reader of this view sees, of a topic that ends there; -1 if there is none."""
         return last if last > self.horizon else next(reversed(self.entries), -1)
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON has it: ranges of what is left as it is, and the new bytes of the others."""
+        rewritten = {entry: b64encode(record).decode() for entry, record in self.entries.items() if record}
+        return {"horizon": self.horizon, "left": ranges(self.entries), "rewritten": list(rewritten.items())}
+
+    @classmethod
+    def load(cls, dumped: Mapping[str, Any]) -> Compacted:
+        """The reverse."""
+        view = cls(dumped["horizon"])
+        for first, last in dumped["left"]:
+            view.entries.update(dict.fromkeys(range(first, last + 1), b""))
+        view.entries.update((entry, b64decode(record)) for entry, record in dumped["rewritten"])
+        return view
 
 
 class Single(NamedTuple):

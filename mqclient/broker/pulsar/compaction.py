@@ -48,4 +48,5 @@ class Compaction:
             soon(lambda: self._go_on(topic, steps, soon))
             return
         topic.compacted = view
+        topic.changed()
         self.status = SUCCESS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -24,6 +24,16 @@ def words_of(bits: int) -> list[int]:
         words.append(word - 2**64 if word >> 63 else word)
         bits >>= 64
     return words
+
+
+def ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """First and last of what follows on each other, of numbers in order.
+
+    >>> ranges([1, 2, 3, 7])
+    [[1, 3], [7, 7]]
+    """
+    rows = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda at: at[1] - at[0])]
+    return [[row[0], row[-1]] for row in rows]
 
 
 class Cursor:
@@ -97,10 +107,7 @@ class Cursor:
 
     def dump(self) -> dict[str, Any]:
         """As JSON has it: ranges of what is acknowledged above the mark, and what is left of entries in hex."""
-        rows = [
-            [entry for _, entry in run] for _, run in groupby(enumerate(sorted(self._above)), lambda at: at[1] - at[0])
-        ]
-        above = [[row[0], row[-1]] for row in rows]
+        above = ranges(sorted(self._above))
         return {"mark": self.mark, "above": above, "parts": [[part, f"{bits:x}"] for part, bits in self._parts.items()]}
 
     def load(self, dumped: Mapping[str, Any]) -> None:

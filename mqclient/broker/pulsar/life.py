@@ -45,11 +45,9 @@ def close_producers(topic: Topic) -> None:
 def close_producer(producer: Producer) -> None:
     """The broker's own CLOSE_PRODUCER: the client comes again."""
     session = producer.session
-    for number in [number for number, known in session.producers.items() if known is producer]:
-        del session.producers[number]
+    for number in producer.forget():
         session.closed_producers[number] = session.house.clock.mono()
         session.send(15, "CommandCloseProducer", producer_id=number, request_id=NO_REQUEST_ID)
-    producer.leave()
 
 
 def close_consumers(subscription: Subscription) -> None:

@@ -55,6 +55,15 @@ class Producer:
             following.topic, following.waits_for = topic, None
             _welcome(following)
 
+    def forget(self) -> list[int]:
+        """Its connection knows it no longer, nor does its topic; the ids that it had there."""
+        known = self.session.producers
+        numbers = [number for number, producer in known.items() if producer is self]
+        for number in numbers:
+            del known[number]
+        self.leave()
+        return numbers
+
 
 def on_producer(session: Session, request: Any) -> None:
     known = session.producers.get(request.producer_id)
@@ -132,17 +141,10 @@ def _fence(topic: Topic) -> None:
     waiting = list(access.waiting)
     access.waiting.clear()
     for producer in waiting:
-        _forget(producer)
+        producer.forget()
         producer.session.error(producer.request_id, ServerError.ProducerFenced, "Fenced out")
     for producer in list(access.producers.values()):
-        _forget(producer)
-
-
-def _forget(producer: Producer) -> None:
-    session = producer.session
-    for number in [number for number, known in session.producers.items() if known is producer]:
-        del session.producers[number]
-    producer.leave()
+        producer.forget()
 
 
 def _check(session: Session, request: Any) -> Topic:

@@ -206,7 +206,8 @@ class Subscription:
         elif self.shared:
             for consumer in list(self.consumers):
                 self.redeliver(consumer, list(pending.bits), None)
-            self._replay.add(entry for entry in pending.bits if not any(entry in one.pending for one in self.consumers))
+            read = [entry for entry in pending.bits if entry < self._read]  # what was not read comes anyhow
+            self._replay.add(entry for entry in read if not any(entry in one.pending for one in self.consumers))
             self.poke()
         elif self.active is not None:
             self._read = self.cursor.mark + 1

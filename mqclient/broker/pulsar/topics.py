@@ -40,10 +40,10 @@ class Topic:
         self.dedup = Dedup()
         self.delays: Watched[int, int] = Watched()
         """Entries with a time (ms) before which shared subscriptions do not deliver them."""
-        self.chunks: dict[int, tuple[str, bool]] = {}
+        self.chunks: Watched[int, tuple[str, bool]] = Watched()
         """Entries that are parts of a chunked message: of which, and whether it is the last part."""
-        self.hidden: set[int] = set()
-        """Entries that no consumer sees."""
+        self.hidden: Watched[int, bool] = Watched()
+        """Entries that no consumer sees; the value says nothing."""
         self.compacted: Compacted | None = None
         self.compaction = Compaction()
         self.txns = TxnBuffer()

@@ -13,9 +13,9 @@ One that has not ended in its time is aborted. SEND and ACK name only what was a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.data import Watched
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.txn_buffer import Txn, end_on_topic
 from mqclient.pulsar.codes import ServerError
@@ -38,9 +38,11 @@ MOST = 10_000
 class Transaction:
     """One that is open: the topics it sends to, the subscriptions it acknowledges on."""
 
-    alarm: Alarm
+    ends_at: int
+    """Wall time (ms) at which it is aborted."""
     topics: set[str] = field(default_factory=set)
     subscriptions: set[tuple[str, str]] = field(default_factory=set)
+    alarm: Alarm | None = None
 
 
 class Transactions:
@@ -49,8 +51,14 @@ class Transactions:
     def __init__(self, house: House, topics: Topics) -> None:
         self._house = house
         self._topics = topics
-        self._open: dict[Txn, Transaction] = {}
-        self._numbers = [count() for _ in range(COORDINATORS)]
+        self.open: Watched[Txn, Transaction] = Watched()
+        self.begun: Watched[int, int] = Watched()
+        """How many each coordinator has begun: the next one's number."""
+
+    def resume(self) -> None:
+        """Those of a former run have the rest of their time."""
+        for txn in self.open:
+            self._watch(txn)
 
     def coordinator(self, number: int) -> None:
         if not (self._topics.policies.setting("transactionCoordinatorEnabled", True) and number < COORDINATORS):
@@ -59,15 +67,21 @@ class Transactions:
 
     def begin(self, number: int, ttl_ms: int) -> Txn:
         self.coordinator(number)
-        if len(self._open) >= MOST:
+        if len(self.open) >= MOST:
             raise Refused(ServerError.TooManyRequests, f"{MOST} transactions are open")
-        txn = number, next(self._numbers[number])
-        seconds = min(max(ttl_ms, 1), 2**40) / 1000
-        self._open[txn] = Transaction(self._house.clock.after(seconds, lambda: self.end(txn, commit=False)))
+        txn = number, self.begun.get(number, 0)
+        self.begun[number] = txn[1] + 1
+        self.open[txn] = Transaction(self._house.clock.wall_ms() + min(max(ttl_ms, 1), 2**40))
+        self._watch(txn)
         return txn
 
+    def _watch(self, txn: Txn) -> None:
+        transaction, clock = self.open[txn], self._house.clock
+        seconds = max(0, transaction.ends_at - clock.wall_ms()) / 1000
+        transaction.alarm = clock.after(seconds, lambda: self.end(txn, commit=False))
+
     def get(self, txn: Txn) -> Transaction:
-        found = self._open.get(txn)
+        found = self.open.get(txn)
         if found is None:
             raise Refused(ServerError.TransactionNotFound, f"The transaction {txn} is not found: it may have ended")
         return found
@@ -75,8 +89,9 @@ class Transactions:
     def end(self, txn: Txn, *, commit: bool) -> None:
         """Decide what it sent and acknowledged, everywhere, in this turn."""
         transaction = self.get(txn)
-        del self._open[txn]
-        transaction.alarm.cancel()
+        del self.open[txn]
+        if transaction.alarm is not None:
+            transaction.alarm.cancel()
         for name in sorted(transaction.topics):
             topic = self._topics.get(name)
             if topic is not None:
@@ -120,6 +135,7 @@ def on_add_partition(session: Session, request: Any) -> None:
     try:
         transaction = session.topics.transactions.get(txn)
         transaction.topics.update(session.topics.admit(name).text for name in request.partitions)
+        session.topics.transactions.open.touch(txn)
     except Refused as error:
         refused = error
     _answer(session, 53, "CommandAddPartitionToTxnResponse", request, txn, refused)
@@ -135,6 +151,7 @@ def on_add_subscription(session: Session, request: Any) -> None:
                 text = f"{topic.text} has no subscription {wanted.subscription}"
                 raise Refused(ServerError.SubscriptionNotFound, text)
             transaction.subscriptions.add((topic.text, wanted.subscription))
+        session.topics.transactions.open.touch(txn)
     except Refused as error:
         refused = error
     _answer(session, 55, "CommandAddSubscriptionToTxnResponse", request, txn, refused)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqclient import _schema
+from mqclient.broker.data import Watched
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.topics import Topic
@@ -18,30 +19,36 @@ COMMITTED, ABORTED = 21, 22
 class TxnBuffer:
     """The entries of transactions that have not ended. Nothing behind the first of them is given to consumers."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("_of", "entries")
 
     def __init__(self) -> None:
-        self._open: dict[Txn, list[int]] = {}
+        self.entries: Watched[int, Txn] = Watched()
+        """Each with whose it is, in order."""
+        self._of: dict[Txn, list[int]] = {}
 
     def add(self, txn: Txn, entry: int) -> None:
-        self._open.setdefault(txn, []).append(entry)
+        self.entries[entry] = txn
+        self._of.setdefault(txn, []).append(entry)
 
     @property
     def first(self) -> int | None:
         """The first entry that is not decided yet."""
-        return min(entries[0] for entries in self._open.values()) if self._open else None
+        return next(iter(self.entries), None)
 
     def end(self, txn: Txn) -> list[int]:
         """What it sent; nothing of it is undecided any more."""
-        return self._open.pop(txn, [])
+        found = self._of.pop(txn, [])
+        for entry in found:
+            del self.entries[entry]
+        return found
 
 
 def end_on_topic(topic: Topic, txn: Txn, commit: bool, impl: Any, now: int) -> None:
     """A marker is stored, what was sent becomes visible or is hidden for good."""
     entries = topic.txns.end(txn)
     if not commit:
-        topic.hidden.update(entries)
-    topic.hidden.add(topic.end)
+        topic.hidden.update(dict.fromkeys(entries, True))
+    topic.hidden[topic.end] = True
     topic.append(marker(txn, commit, impl, now))
 
 

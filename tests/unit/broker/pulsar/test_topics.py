@@ -95,7 +95,7 @@ def test_what_is_seen_last(codec: Any) -> None:
     topic = world.door.topics.make("t")
     assert (topic.last_seen, topic.readable) == (-1, 0)
     RawClient(world).produce([b"a"], [b"b"], [b"c"])
-    topic.hidden.add(2)
+    topic.hidden[2] = True
     assert (topic.last_seen, topic.readable) == (1, 3)
     topic.txns.add((0, 0), 1)
     assert (topic.last_seen, topic.readable) == (0, 1)

@@ -210,6 +210,18 @@ def test_comes_to_another_when_aborted(world: PulsarWorld, raw: RawClient) -> No
     assert bodies(left) == [b"a"]
 
 
+def test_comes_once_when_aborted_while_nobody_is_there(world: PulsarWorld, raw: RawClient) -> None:
+    consumer = consume(world, kind=1)
+    raw.produce([b"a"], [b"b"])
+    world.world.run()
+    txn = begin(raw)
+    join(raw, txn)
+    ack(consumer, txn, [0])
+    consumer.lose()
+    end(raw, txn, ABORT)
+    assert bodies(consume(world, kind=1)) == [b"a", b"b"]
+
+
 def test_everything_up_to(world: PulsarWorld, raw: RawClient) -> None:
     consumer = consume(world)
     raw.produce([b"a"], [b"b"], [b"c"])
