@@ -24,18 +24,6 @@ ELSEWHERE: dict[str, str] = {
     "mqclient/io/opening.py": "the sync faces have no use for it; tests/api/async_ opens everything through it",
     "mqclient/cli/__main__.py": "run as a command by tests/unit/cli",
     "mqclient/_schema/__init__.py": "everything is cached: who comes first in a process reaches the lines",
-    **dict.fromkeys(
-        (
-            f"mqclient/spark/{name}.py"
-            for name in (
-                "__init__",
-                "formats",
-                "pulsar_source",
-                "rocketmq_source",
-            )
-        ),
-        "runs in Spark's processes, where coverage does not follow: tests/spark",
-    ),
 }
 """Module -> why no test module of its own is owed."""
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from mqclient import rocketmq
 from mqclient.errors import ConfigError, DeadlineError, MQError
-from mqclient.rocketmq.codes import Response
 from mqclient.spark import schema
 from mqclient.spark.access import Access, rocketmq_client
 from mqclient.spark.arrow import Maker, Piece, gathered
@@ -47,6 +46,8 @@ COLUMNS: Final = schema.ROCKETMQ
 OPTIONS: Final = ROCKETMQ_SOURCE
 GROUP: Final = "mqclient-spark"
 """Whose pulls these are, for quotas and logs, where the user names no group."""
+TOPIC_NOT_EXIST: Final = 17
+"""The code of brokers' and name servers' answer."""
 BATCH: Final = 4096
 SAMPLE: Final = 32
 """Messages that are looked at to learn how large they are."""
@@ -152,7 +153,7 @@ class Heads:
         try:
             found: Mapping[Any, Any] = self._admin.offsets(topic, timeout=self._options.timeout)
         except MQError as error:
-            if error.code != Response.TOPIC_NOT_EXIST:
+            if error.code != TOPIC_NOT_EXIST:
                 raise
             if topic in self._known and (self._options.pattern or not self._options.fail_on_data_loss):
                 log.warning("%s: topic %s is not there any more", FORMAT, topic)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError, LinkError
-from mqclient.spark import pulsar_source, rocketmq_source
-from mqclient.spark.options import read_options
-from mqclient.spark.plan import Queue, Range
+from mqclient.spark import pulsar_places, pulsar_source, rocketmq_source
+from mqclient.spark.plan import Ahead, Limit, Queue, Range
+from mqclient.spark.read_options import read_options
 from mqclient.spark.stream import Tracker
 
 A, B, C = Queue("t", "a", 0), Queue("t", "a", 1), Queue("t", "b", 0)
@@ -23,7 +23,9 @@ class World:
     def __init__(self, **there: Any) -> None:
         self.there: dict[Any, Any] = {A: (0, 10), B: (5, 8)}
         self.now = 1000.0
-        self.looks = 0
+        self.looks = self.measured = self.begun = 0
+        self.times: dict[str, Any] = {}
+        self.committed: list[Any] = []
         self.errors: list[Exception] = []
 
     def look(self) -> dict[Any, Any]:
@@ -31,6 +33,20 @@ class World:
         if self.errors:
             raise self.errors.pop(0)
         return dict(self.there)
+
+    def settle(self, position: Any, there: Any, what: str) -> Any:
+        return self.times.get(json.dumps(position), position)
+
+    def measure(self, starts: Any, ends: Any, there: Any, sized: bool) -> dict[Any, Ahead]:
+        self.measured += 1
+        between = {key: end - starts[key] for key, end in ends.items() if end > starts[key]}
+        return {key: Ahead(starts[key], steps, 1.0, 100.0 if sized else 0.0) for key, steps in between.items()}
+
+    def begin(self, there: Any) -> None:
+        self.begun += 1
+
+    def commit(self, places: Any) -> None:
+        self.committed.append(places)
 
     def close(self) -> None:
         self.there = {}
@@ -108,7 +124,7 @@ def test_limits_never_starve_a_queue_and_catch_up(world: World) -> None:
     world.there = {A: (0, 1000), B: (0, 10)}
     tracker = world.tracker(startingOffsets="earliest")
     start, sizes = tracker.initial(), []
-    while (end := tracker.latest(start, 300)) is not start:
+    while (end := tracker.latest(start, Limit(rows=300))) is not start:
         parts = tracker.ranges(start, end)
         sizes.append(sum(part.end - part.start for part in parts))
         if B.number not in {part.queue.number for part in parts}:
@@ -210,11 +226,44 @@ def test_pulsar_places(world: World) -> None:
     world.now += 1
     end = again(tracker.latest(start, None))
     assert tracker.ranges(start, end) == [
-        pulsar_source.Range(t, (3, 7, 4), (4, 0, -1)),
-        pulsar_source.Range(t + "-partition-1", pulsar_source.BEGIN, (5, 5, 5)),
+        pulsar_places.Range(t, (3, 7, 4), (4, 0, -1)),
+        pulsar_places.Range(t + "-partition-1", pulsar_places.BEGIN, (5, 5, 5)),
     ]
     world.there = {t: (1, 0, -1)}
     world.now += 1
     with pytest.raises(ConfigError, match="made anew"):
         tracker.latest(end, None)
     tracker.close()
+
+
+def test_a_time_is_settled_once_and_written_into_the_first_end(world: World) -> None:
+    world.times = {'{"@time": 5}': {"t": {"a": {"0": 4}}}}
+    tracker = world.tracker(startingTimestamp="5")
+    assert tracker.initial() == {"v": 1, "start": {"@time": 5}}
+    end = again(tracker.latest(tracker.initial(), None))
+    world.times = {'{"@time": 5}': {"t": {"a": {"0": 9}}}}
+    assert world.tracker(startingTimestamp="5").ranges(tracker.initial(), end) == [Range(A, 4, 10), Range(B, 5, 8)]
+
+
+def test_bytes_limit_a_batch_and_brokers_are_asked_once_for_the_same(world: World) -> None:
+    world.there = {A: (0, 1000), B: (5, 5)}
+    tracker = world.tracker(startingOffsets="earliest", minOffsetsPerTrigger="5")
+    end = tracker.latest(tracker.initial(), Limit(size=5000))
+    assert tracker.ranges(tracker.initial(), end) == [Range(A, 0, 50)]
+    world.there = {A: (0, 52), B: (5, 5)}
+    world.now += 1
+    world.measured = 0
+    for _ in range(50):
+        assert tracker.latest(end, Limit(size=5000)) is end
+        world.now += 0.01
+    assert world.measured == 1
+
+
+def test_brokers_are_told_how_far_it_is(world: World) -> None:
+    tracker = world.tracker(startingOffsets="earliest")
+    end = tracker.latest(tracker.initial(), None)
+    tracker.latest(end, None)
+    tracker.commit(tracker.initial())
+    tracker.commit(end)
+    tracker.close()
+    assert (world.committed, world.begun) == ([{A: 10, B: 8}], 1)
