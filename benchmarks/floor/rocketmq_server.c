@@ -47,10 +47,10 @@ static void answer(connection *c, const char *head) {
             "\"cluster\":\"floor\"}],\"filterServerTable\":{},\"queueDatas\":[{\"brokerName\":\"floor\",\"perm\":6,"
             "\"readQueueNums\":4,\"topicSysFlag\":0,\"writeQueueNums\":4}]}", port);
     stored++;
-    head_size = sprintf(header, "{\"code\":0,\"extFields\":{\"queueId\":\"0\",\"msgId\":\"7F00000100002A9F%016llX\","
+    head_size = sprintf(header, "{\"code\":0,\"extFields\":{\"queueId\":\"%ld\",\"msgId\":\"7F00000100002A9F%016llX\","
         "\"queueOffset\":\"%llu\",\"MSG_REGION\":\"DefaultRegion\",\"TRACE_ON\":\"true\"},\"flag\":1,\"language\":\"JAVA\","
         "\"opaque\":%ld,\"serializeTypeCurrentRPC\":\"JSON\",\"version\":479}",
-        (unsigned long long)stored, (unsigned long long)stored, opaque);
+        number(head, "\"e\":\""), (unsigned long long)stored, (unsigned long long)stored, opaque);
     memcpy(header + head_size, body, (size_t)body_size);
     put32((uint8_t *)header - 8, (uint32_t)(4 + head_size + body_size));
     put32((uint8_t *)header - 4, (uint32_t)head_size);

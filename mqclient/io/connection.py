@@ -145,7 +145,11 @@ class Connection:
             self.link.outbox_bytes += sum(map(len, rest))
 
     def write_all(self) -> bool:
-        """Write the outbox inside an entry; whether nothing is left. What is goes back into it."""
+        """Write the outbox under the lock, and give the claim back; False if the reader thread has to go on with it.
+
+        The call never blocks and keeps the GIL, so that nobody could use the lock meanwhile: letting go of it and
+        taking it again would be all that it costs.
+        """
         link = self.link
         if link is None:
             out, self.final = self.final, []
@@ -157,6 +161,7 @@ class Connection:
             assert self._send_now is not None
             sent = self._send_now(self.fd, out)
             if sent == size:
+                self.writing = self.handed = False
                 return True
             rest = self._go_on(out, sent)
         except BaseException as error:  # Ctrl-C: how much went out is not known, the connection is of no use
@@ -164,7 +169,10 @@ class Connection:
             raise
         if rest:
             self.put_back(rest)
-        return not rest
+            self.blocked = True
+        elif self.broken is None:
+            self.writing = self.handed = False
+        return not self.writing
 
     def _go_on(self, out: list[Buffer], sent: int) -> list[Buffer]:
         """After a first send that did not take all."""

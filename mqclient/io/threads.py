@@ -67,6 +67,7 @@ class ThreadsDriver:
         self._last: Connection | None = None
         self._waiting: set[Waiter] = set()
         self._callers: set[Waiter] = set()
+        """Those that wait for a reply; the others wait until there is something to do."""
         self._desk = Desk()
         self._users = UserThreads(self.name, self._context)
         self._reader: ReaderThread | None = None
@@ -115,10 +116,11 @@ class ThreadsDriver:
             if self._dirty:
                 dirty, self._dirty = self._dirty, []
                 while dirty:
-                    if dirty[0].writes_at_once:
-                        self._write_here(dirty[0])
-                    else:
-                        self._write(dirty[0])
+                    connection = dirty[0]
+                    if not connection.writes_at_once:
+                        self._write(connection)
+                    elif not connection.write_all() or connection.closing:
+                        self._hand(connection)
                     del dirty[0]
             self._inside = False
             self._lock.release()
@@ -168,19 +170,6 @@ class ThreadsDriver:
                 call(argument)
             except Exception:
                 logger.exception("a delivery failed")
-
-    def _write_here(self, connection: Connection) -> None:
-        """Write under the lock: the call never blocks, and keeps the GIL, so that nobody could use the lock meanwhile;
-        letting go of it and taking it again would be all that it costs."""
-        if not connection.write_all():
-            connection.blocked = connection.broken is None
-            self._hand(connection)
-        elif connection.broken is not None:
-            self._hand(connection)
-        else:
-            connection.writing = connection.handed = False
-            if connection.closing:
-                self._hand(connection)
 
     def _write(self, connection: Connection) -> None:
         """Write outside the lock, which is held on entry and on return; `writing` is ours.
@@ -290,23 +279,25 @@ class ThreadsDriver:
                 self._inside_already()
         waiter = Waiter(self.deliver)
         # Race: we note ourselves, *then* look whether it is closed; closing says so, *then* wakes whoever is noted.
-        self._waiting.add(waiter)
+        waiting = self._callers if slot.expects_reply else self._waiting
+        waiting.add(waiter)
         slot.watch(waiter.on_done)
         try:
             if self._closed and not slot.done:
                 raise ClosedError("the client is closed")
-            if slot.expects_reply:
-                self._callers.add(waiter)
-                connection = self._last
-                if len(self._callers) <= _BORROWERS and connection is not None and reader is not None and reader.lends:
-                    borrow(connection, reader, self._desk, waiter, slot, deadline)
-            self._sleep(waiter, slot, deadline)
+            connection = self._last
+            if waiting is self._callers and connection is not None and reader is not None and self._lends(reader):
+                borrow(connection, reader, self._desk, waiter, slot, deadline)
+            if not slot.done:
+                self._sleep(waiter, slot, deadline)
             return slot.result()
         finally:
-            self._waiting.discard(waiter)
-            self._callers.discard(waiter)
+            waiting.discard(waiter)
             if not slot.done:
                 slot.drop(waiter.on_done)
+
+    def _lends(self, reader: ReaderThread) -> bool:
+        return len(self._callers) <= _BORROWERS and reader.lends
 
     def _sleep(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
         while not slot.done:
@@ -325,7 +316,7 @@ class ThreadsDriver:
         """Write what is left, close the connections, end the threads; whoever still waits gets a ClosedError."""
         with self._lock:
             self._closed = True
-            waiting = list(self._waiting)
+            waiting = [*self._waiting, *self._callers]
         for waiter in waiting:
             waiter.wake(None)
         if self._reader is not None:

@@ -143,12 +143,12 @@ def check_batch_limits(options: ProducerOptions) -> None:
 class Stored(Sequence[Receipt]):
     """Where the broker put the messages of one request; their receipts are made when asked for."""
 
-    __slots__ = ("_first", "_frame", "_handles", "_ids", "_offset_ids", "_queue", "_said_ids", "status")
+    __slots__ = ("_first", "_frame", "_handle", "_ids", "_offset_ids", "_queue", "_said_ids", "_transaction", "status")
 
     def __init__(self, ids: Sequence[str], frame: Any, queue: MessageQueue) -> None:
         self._ids = ids
         self._frame = frame
-        place, first, self._said_ids, *self._handles = frame.pick(ANSWER)
+        place, first, self._said_ids, self._transaction, self._handle = frame.pick(ANSWER)
         self._queue = queue if not place or int(place) == queue.queue_id else queue._replace(queue_id=int(place))
         self._first = int(first or -1)
         self._offset_ids: list[str] | None = None
@@ -162,8 +162,8 @@ class Stored(Sequence[Receipt]):
         if isinstance(index, slice):
             return self.receipts()[index]
         if len(self._ids) == 1 and index == 0:
-            id_of_it = self._said_ids or ""
-            return _NEW_RECEIPT((self._queue, self._first, self._ids[0], id_of_it, self.status, *self._handles))
+            told = (self._said_ids or "", self.status, self._transaction, self._handle)
+            return _NEW_RECEIPT((self._queue, self._first, self._ids[0], *told))
         ids = self._offsets()
         place = range(len(self._ids))[index]
         id_of_it = ids[place] if place < len(ids) else ""

@@ -131,7 +131,8 @@ class Sending(Slot[Stored]):
         engine.faults.answered(queue.broker_name, now - self._began, now)
         stored = Stored(self.prepared.ids, frame, queue)
         if code == SUCCESS or not engine.options.retry_unless_safe:
-            self._end(stored)
+            engine.ended(self, stored)
+            self.complete(stored)
         else:
             self._weakly(stored, queue)
 
