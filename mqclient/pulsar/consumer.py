@@ -365,4 +365,7 @@ class ConsumerEngine:
             schema=None if options.schema is None else options.schema.info,
             create_topic=self._home is None or self._home.makes_topics,
             epoch=self.epoch if options.in_order else None,
+            keys=requests.key_shared(options.key_ranges, options.out_of_order) if options.shares_keys else None,
+            subscription_properties=options.subscription_properties,
+            replicated=options.replicated,
         )

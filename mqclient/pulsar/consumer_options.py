@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from mqclient.errors import ConfigError
@@ -69,6 +70,10 @@ class ConsumerOptions:
 
     `listener(message)` is called with each message, `threads` at once; returning acknowledges it, raising refuses it.
     `on_active(topic, active)` is told when a failover consumer becomes the one that receives, or no longer is.
+    Of a key-shared subscription `key_ranges` are the hashes (0 to 65535, both ends included) whose keys come here and
+    nowhere else; by default the broker divides them. `out_of_order`: a key may change consumers while messages of it
+    are unacknowledged. `subscription_properties` are kept with a subscription that is made; `replicated`: its position
+    follows to other clusters.
     `schema`: see `mqclient.pulsar.schema`; `Message.value` gives what it makes of a body. `decrypt`: a `Decryption`
     says where the keys of encrypted messages are; without one they are not given out.
     `queue_memory`: bytes that may wait here; the queue then starts at one message and grows, up to `receiver_queue`,
@@ -104,6 +109,10 @@ class ConsumerOptions:
     on_active: Callable[[str, bool], Any] | None = None
     queue_memory: int = 0
     decrypt: Decryption | None = None
+    key_ranges: Sequence[tuple[int, int]] = ()
+    out_of_order: bool = False
+    subscription_properties: Mapping[str, str] = field(default_factory=dict)
+    replicated: bool = False
 
     def __post_init__(self) -> None:
         if self.type not in SUB_TYPES:
@@ -124,10 +133,21 @@ class ConsumerOptions:
 
         if self.on_active is not None and self.type != "failover":
             raise ConfigError(f"on_active needs a failover subscription, not {self.type}: of others all are active")
+        if self.key_ranges or self.out_of_order:
+            self._check_keys()
         if self.listener is not None and not self.durable:
             raise ConfigError("a listener is for consumers: a reader reads")
         if self.queue_memory and (not self.receiver_queue or self.by_batch):
             raise ConfigError("queue_memory needs receiver_queue above 0, and messages instead of batches")
+
+    def _check_keys(self) -> None:
+        if self.type != "key_shared":
+            raise ConfigError(f"key_ranges and out_of_order need a key_shared subscription, not {self.type}")
+        ranges = sorted(self.key_ranges)
+        if any(not 0 <= first <= last <= 65535 for first, last in ranges):
+            raise ConfigError(f"key_ranges={list(self.key_ranges)}: each is (first, last), from 0 to 65535")
+        if any(one[1] >= other[0] for one, other in pairwise(ranges)):
+            raise ConfigError(f"key_ranges={list(self.key_ranges)}: two of them have hashes in common")
 
     def _check_numbers(self) -> None:
         if self.receiver_queue < 0 or self.ack_grouping < 0 or self.nack_delay_after(0) < 0 or self.ack_timeout < 0:
@@ -151,6 +171,11 @@ class ConsumerOptions:
     def letters(self) -> DeadLetter | None:
         """The policy in effect: retrying without one has the default."""
         return DeadLetter() if self.retry and self.dead_letter is None else self.dead_letter
+
+    @property
+    def shares_keys(self) -> bool:
+        """Something is said about how keys are divided."""
+        return bool(self.key_ranges) or self.out_of_order
 
     @property
     def in_order(self) -> bool:

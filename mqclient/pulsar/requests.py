@@ -8,7 +8,7 @@ from typing import Any, Final
 from mqclient import __version__, _schema
 from mqclient.core.driver import Address
 from mqclient.errors import ProtocolError
-from mqclient.pulsar.codes import BrokerError, InitialPosition, LookupType
+from mqclient.pulsar.codes import BrokerError, InitialPosition, KeySharedMode, LookupType
 from mqclient.pulsar.options import SUB_TYPES
 from mqclient.pulsar.schema.base import SchemaInfo
 
@@ -231,7 +231,11 @@ def subscribe(
     create_topic: bool = True,
     schema: SchemaInfo | None = None,
     epoch: int | None = None,
+    keys: Mapping[str, Any] | None = None,
+    subscription_properties: Mapping[str, str] | None = None,
+    replicated: bool = False,
 ) -> Command:
+    """`keys`: of key-shared subscriptions, see `key_shared`."""
     return Command(
         4,
         "CommandSubscribe",
@@ -247,9 +251,21 @@ def subscribe(
         schema=schema_fields(schema),
         read_compacted=read_compacted or None,
         consumer_epoch=epoch,
+        keySharedMeta=keys,
+        subscription_properties=_key_values(subscription_properties or {}),
+        replicate_subscription_state=replicated or None,
         force_topic_creation=None if create_topic else False,
         initialPosition=InitialPosition.Earliest if from_earliest else InitialPosition.Latest,
     )
+
+
+def key_shared(ranges: Sequence[tuple[int, int]], out_of_order: bool) -> dict[str, Any]:
+    """Which keys a consumer wants: those of some hashes, or what the broker gives it."""
+    return {
+        "keySharedMode": KeySharedMode.STICKY if ranges else KeySharedMode.AUTO_SPLIT,
+        "hashRanges": [{"start": first, "end": last} for first, last in ranges],
+        "allowOutOfOrderDelivery": out_of_order,
+    }
 
 
 def close_consumer(consumer_id: int) -> Command:

@@ -74,6 +74,8 @@ def _make_steps(
             raise ConfigError("retry=True needs topics that are named, not a pattern")
         return PatternConsumer(client, topics, subscription, options)
     names = _names(topics)
+    if options.read_compacted and not all(name.persistent for name in names):
+        raise ConfigError("read_compacted needs persistent topics: of others nothing is kept")
     if options.letters is not None:
         options = _with_names(names[0], subscription, options, options.letters)
         if options.retry and options.dead_letter is not None:

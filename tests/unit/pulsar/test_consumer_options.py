@@ -74,3 +74,22 @@ def test_delays_and_letters() -> None:
         DeadLetter(0)
     with pytest.raises(ConfigError, match="first is between"):
         Delays(first=2, limit=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"key_ranges": [(0, 1)]}, "need a key_shared subscription, not exclusive"),
+        ({"type": "key_shared", "key_ranges": [(1, 0)]}, "from 0 to 65535"),
+        ({"type": "key_shared", "key_ranges": [(5, 9), (0, 5)]}, "in common"),
+    ],
+)
+def test_keys_of_a_key_shared_consumer(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        ConsumerOptions(**options)
+
+
+def test_who_says_something_about_keys() -> None:
+    assert ConsumerOptions(type="key_shared", key_ranges=[(0, 5), (6, 9)]).shares_keys
+    assert ConsumerOptions(type="key_shared", out_of_order=True).shares_keys
+    assert not ConsumerOptions(type="key_shared").shares_keys
