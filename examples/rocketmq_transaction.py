@@ -5,11 +5,12 @@ python examples/rocketmq_transaction.py [NAME_SERVER]
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 from mqclient import rocketmq
 from mqclient.broker import EmbeddedBroker
-from mqclient.rocketmq import TransactionState
+from mqclient.rocketmq import TransactionState, aio
 
 ORDERS: dict[str, bytes] = {}
 """Stands for the database, whose transactions are the truth."""
@@ -41,9 +42,26 @@ def main(name_server: str) -> None:
             print("to be shipped:", sorted(consumer.receive(timeout=5).body.decode() for _ in range(2)))
 
 
+async def main_asyncio(name_server: str) -> None:
+    async with aio.Client(name_server) as client:
+        async with (
+            client.transactional_producer("payments", check=on_check) as producer,
+            producer.begin(aio.Message("paid", b"order 4")) as transaction,
+        ):
+            ORDERS[transaction.receipt.message_id] = b"paid"
+        async with client.pull_consumer("accounting", "paid", start="first") as consumer:
+            paid = [(await consumer.receive(timeout=5)).body.decode() for _ in range(3)]
+    print("paid:", sorted(paid))
+
+
+def both(name_server: str) -> None:
+    main(name_server)
+    asyncio.run(main_asyncio(name_server))
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        main(sys.argv[1])
+        both(sys.argv[1])
     else:
         with EmbeddedBroker(doors=["rocketmq"]) as broker:
-            main(broker.name_server)
+            both(broker.name_server)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.errors import ConfigError
+from mqclient.io.opening import Opening
 from mqclient.rocketmq.model import Message, MessageQueue, Receipt, TransactionState
 from mqclient.rocketmq.remoting.aio_producer import Producer
 from mqclient.rocketmq.remoting.transactions import Deciding, TransactionEngine
@@ -67,15 +68,20 @@ class TransactionalProducer(Producer):
         super().__init__(driver, engine.producer)
         self._transactions = engine
 
-    async def begin(
+    def begin(
         self,
         message: Message,
         *,
         key: str | None = None,
         queue: MessageQueue | None = None,
         timeout: float | None = 3.0,
-    ) -> Transaction:
+    ) -> Opening[Transaction]:
         """Send a message that nobody may read until the transaction is committed."""
+        return Opening(self._begin(message, key, queue, timeout))
+
+    async def _begin(
+        self, message: Message, key: str | None, queue: MessageQueue | None, timeout: float | None
+    ) -> Transaction:
         prepared, deadline = self._transactions.prepare(message, key), self._driver.deadline(timeout)
         with self._driver.enter():
             slot = self._transactions.begin(prepared, deadline, queue)

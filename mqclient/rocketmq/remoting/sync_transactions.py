@@ -74,6 +74,11 @@ class TransactionalProducer(Producer):
         timeout: float | None = 3.0,
     ) -> Transaction:
         """Send a message that nobody may read until the transaction is committed."""
+        return self._begin(message, key, queue, timeout)
+
+    def _begin(
+        self, message: Message, key: str | None, queue: MessageQueue | None, timeout: float | None
+    ) -> Transaction:
         prepared, deadline = self._transactions.prepare(message, key), self._driver.deadline(timeout)
         with self._driver.enter():
             slot = self._transactions.begin(prepared, deadline, queue)
