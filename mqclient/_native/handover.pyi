@@ -4,8 +4,10 @@ A `Mailbox` holds messages, never waiters: `core/mailbox.py` keeps those. Each o
 thread sees half done; callbacks run after that step, on the thread that called.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol, final, type_check_only
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import Any, ClassVar, Protocol, final, type_check_only
 
 from typing_extensions import disjoint_base
 
@@ -132,3 +134,32 @@ class SendFuture:
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@final
+class SendWait:
+    """What a task of asyncio awaits for the outcome of one message: what the task needs of a future, and no more.
+
+    One callback, that of the task. Nothing is scheduled for it alone: whoever completes the batch gives all that wait
+    for it to `wake`, which wakes them in one turn of the loop. Cancelled, only the waiting ends.
+    """
+
+    awaitable: ClassVar[bool]
+    _asyncio_future_blocking: bool
+    def __init__(self, batch: Batch, index: int, loop: AbstractEventLoop) -> None: ...
+    @property
+    def batch(self) -> Any: ...
+    @property
+    def index(self) -> int: ...
+    def __await__(self) -> Generator[Any, Any, Any]: ...
+    def get_loop(self) -> AbstractEventLoop: ...
+    def done(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    def result(self) -> Any:
+        """The receipt; raises what went wrong. Only when done."""
+
+    def cancel(self, msg: Any = None) -> bool: ...
+    def add_done_callback(self, callback: Callable[[SendWait], object], *, context: Context | None = None) -> None: ...
+    def remove_done_callback(self, callback: Callable[[SendWait], object]) -> int: ...
+
+def wake(waits: list[SendWait], /) -> None:
+    """The tasks of these, which are done and of one loop, go on in its next turn."""

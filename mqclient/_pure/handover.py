@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, final
 
 from mqclient.errors import DeadlineError
 
 if TYPE_CHECKING:
+    import asyncio
+    from contextvars import Context
+
     from mqclient._native.handover import Batch
 
 _OPEN: Final = object()
@@ -287,3 +290,94 @@ class SendFuture:
         if not self.batch.done and not self.batch.wait(timeout):
             raise DeadlineError(f"the outcome was not there within {timeout} s")
         return self.batch.outcome(self.index)
+
+
+@final
+class SendWait:
+    """What a task of asyncio awaits for the outcome of a message: a future to it; to us, one wake-up for a batch."""
+
+    __slots__ = ("_asyncio_future_blocking", "_callback", "_cancelled", "_context", "_loop", "batch", "index")
+
+    awaitable = True
+
+    def __init__(self, batch: Batch, index: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.batch: Any = batch
+        self.index = index
+        self._loop = loop
+        self._callback: Callable[[SendWait], object] | None = None
+        self._context: Context | None = None
+        self._cancelled = False
+        self._asyncio_future_blocking = False
+
+    def __await__(self) -> Generator[SendWait, None, Any]:
+        if not self.batch.done:
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def done(self) -> bool:
+        return self._cancelled or bool(self.batch.done)
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def result(self) -> Any:
+        if self._cancelled:
+            raise _cancelled_error()
+        outcome = self.batch.outcome(self.index)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def cancel(self, msg: Any = None) -> bool:
+        """The task's waiting ends, not the message."""
+        if self.done():
+            return False
+        self._cancelled = True
+        self._loop.call_soon(_wake_all, [self])
+        return True
+
+    def add_done_callback(self, callback: Callable[[SendWait], object], *, context: Context | None = None) -> None:
+        if self._callback is not None:
+            raise RuntimeError("awaited by two tasks")
+        if self.done():
+            self._loop.call_soon(callback, self, context=context)
+        else:
+            self._callback, self._context = callback, context
+
+    def remove_done_callback(self, callback: Callable[[SendWait], object]) -> int:
+        if self._callback is None or self._callback != callback:
+            return 0
+        self._callback = self._context = None
+        return 1
+
+
+def wake(waits: list[SendWait], /) -> None:
+    """All of one loop, in its next turn."""
+    waits[0]._loop.call_soon(_wake_all, waits)
+
+
+def _wake_all(waits: list[SendWait]) -> None:
+    for place, wait in enumerate(waits):
+        callback, context = wait._callback, wait._context
+        if callback is None:
+            continue
+        wait._callback = wait._context = None
+        try:
+            if context is None:
+                callback(wait)
+            else:
+                context.run(callback, wait)
+        except BaseException:  # Ctrl-C: the others are woken all the same
+            if place + 1 < len(waits):
+                wait._loop.call_soon(_wake_all, waits[place + 1 :])
+            raise
+
+
+def _cancelled_error() -> BaseException:
+    from asyncio import CancelledError  # whoever uses the sync client does not load asyncio for it
+
+    return CancelledError()

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from asyncio import _get_running_loop
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from inspect import isawaitable
 from time import time_ns
@@ -47,6 +47,8 @@ class AsyncioDriver:
         self.name = name
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
+        self.loop = self._loop
+        """Of tasks that may await what `Slot.awaitable` says."""
         self.now = Now(self._loop.time(), time_ns() // 1_000_000)
         self._context = copy_context()
         self._alarmed: Alarmed | None = None
@@ -153,11 +155,16 @@ class AsyncioDriver:
     def deadline(self, timeout: float | None) -> float | None:
         return None if timeout is None else self._loop.time() + timeout
 
-    async def wait(self, slot: Slot[T], deadline: float | None = None) -> T:
+    def wait(self, slot: Slot[T], deadline: float | None = None) -> Awaitable[T]:
         """The slot's outcome, without a turn of the loop if it is there; cancelling only detaches this waiter.
 
         Give a deadline only for slots that the engine does not end at one: it costs a timer each.
         """
+        if deadline is None and slot.awaitable:
+            return slot  # type: ignore[return-value]
+        return self._wait(slot, deadline)
+
+    async def _wait(self, slot: Slot[T], deadline: float | None) -> T:
         if slot.done:
             return slot.result()
         if _get_running_loop() is not self._loop:

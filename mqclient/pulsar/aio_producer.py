@@ -66,7 +66,7 @@ class Producer:
         rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
         item = self._prepare(body, key, properties, *rest)
         with self._driver.enter():
-            slot = self._engine.send(item)
+            slot = self._engine.send_awaited(item, timeout)
         return await self._driver.wait(slot, self._driver.deadline(timeout))
 
     async def send_many(

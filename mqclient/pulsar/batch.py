@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mqclient.core.budget import Budget
 from mqclient.core.slot import Slot
 from mqclient.errors import DeadlineError, MQError
 from mqclient.pulsar.client import ClientEngine
+
+if TYPE_CHECKING:
+    from mqclient._native.handover import SendWait
 
 
 class Batch:
@@ -19,7 +22,7 @@ class Batch:
     what waits for the outcome waits here. `done` turns true after the outcome was written, never before.
     """
 
-    __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_slots", "_watchers",
+    __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_slots", "_waits", "_watchers",
                  "batched", "chunks", "count", "deadline", "done", "first", "first_chunk", "frame", "gaps", "held",
                  "landed", "published_at", "scattered", "sequence_id", "window")  # fmt: skip
 
@@ -32,6 +35,7 @@ class Batch:
         self._callbacks: deque[tuple[Callable[[Any], object], int]] = deque()
         self._watchers: list[Callable[[Batch], None]] = []
         self._slots: list[tuple[Slot[Any], int]] = []
+        self._waits: list[SendWait] = []
         self.sequence_id = sequence_id
         self.deadline = deadline
         self.count = 0
@@ -118,6 +122,12 @@ class Batch:
         self._slots.append((slot, index))
         return slot
 
+    def awaited(self, index: int, loop: Any) -> SendWait:
+        """As `watch`, for a task of this loop: tasks that wait for one batch are woken in one turn."""
+        wait: SendWait = self._client.impl.handover.SendWait(self, index, loop)
+        self._waits.append(wait)
+        return wait
+
     def arrive(self, ledger: int, entry: int) -> bool:
         """The receipt of one of its chunks; whether it was the last one."""
         self.landed += 1
@@ -147,6 +157,9 @@ class Batch:
                 slot.fail(self._error)
             else:
                 slot.complete(self.outcome(index))
+        if self._waits:
+            waits, self._waits = self._waits, []
+            self._client.driver.deliver(self._client.impl.handover.wake, waits)
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
             watcher(self)

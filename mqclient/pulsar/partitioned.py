@@ -133,6 +133,10 @@ class PartitionedProducer:
         child, own = self._route(message)
         return child.send(own)
 
+    def send_awaited(self, message: Any, timeout: float | None) -> Slot[MessageId]:
+        child, own = self._route(message)
+        return child.send_awaited(own, timeout)
+
     def send_many(self, items: Sequence[Any]) -> Slot[list[Part] | Scattered]:
         steps: Steps[Any] = self._send_many_steps(items)
         return run_steps(steps)

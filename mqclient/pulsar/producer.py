@@ -59,6 +59,7 @@ class ProducerEngine:
             client, self, self.framer, options, Budget(0, options.max_pending) if window is None else window
         )
         self._future = client.impl.handover.SendFuture
+        self._loop = getattr(client.driver, "loop", None)
         self._named = False
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
@@ -118,6 +119,18 @@ class ProducerEngine:
             return run_steps(self._send_late_steps(message))
         except MQError as error:
             return failed(error)
+
+    def send_awaited(self, message: Any, timeout: float | None) -> Slot[MessageId]:
+        """As `send`, for a face that does nothing but wait for it."""
+        if self._loop is None or timeout is not None:
+            return self.send(message)
+        try:
+            batch = self._gathering.add(message)
+        except Full:
+            return run_steps(self._send_late_steps(message))
+        except MQError as error:
+            return failed(error)
+        return batch.awaited(batch.count - 1, self._loop)  # type: ignore[return-value]
 
     def send_many(self, items: Sequence[Any]) -> Slot[list[Part] | Scattered]:
         """Take many in one go; done when each has its outcome, see `outgoing.results`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import weakref
 from collections.abc import Callable
@@ -386,3 +387,91 @@ def test_futures_of_one_message_are_equal(codec: Any) -> None:
     assert future_of(batch, 1) == future_of(batch, 1)
     assert len({future_of(batch, 1), future_of(batch, 1), future_of(batch, 2), future_of(Batch(), 1)}) == 3
     assert future_of(batch, 1) != (batch, 1)
+
+
+# ------------------------------------------------------------------------------------------- waited for by tasks
+
+
+async def told_by_tasks(codec: Any, count: int, during: Callable[[Batch, list[asyncio.Task[Any]]], Any]) -> list[Any]:
+    """What tasks that await each a message of one batch get."""
+    batch, loop = Batch(), asyncio.get_running_loop()
+    waits = [codec.handover.SendWait(batch, index, loop) for index in range(count)]
+
+    async def one(wait: Any) -> Any:
+        return await wait
+
+    tasks = [asyncio.create_task(one(wait)) for wait in waits]
+    await asyncio.sleep(0)
+    assert not any(wait.done() for wait in waits)
+    during(batch, tasks)
+    await asyncio.sleep(0)
+    if batch.done:
+        codec.handover.wake(waits)
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_tasks_that_wait_for_one_batch_are_woken_in_one_turn(codec: Any) -> None:
+    problem = ValueError("too large")
+    found = asyncio.run(told_by_tasks(codec, 3, lambda batch, _: batch.complete(["a", "b", problem])))
+    assert found == ["a", "b", problem]
+
+
+def test_a_task_that_is_cancelled_leaves_the_others_waiting(codec: Any) -> None:
+    def during(batch: Batch, tasks: list[asyncio.Task[Any]]) -> None:
+        tasks[1].cancel()
+        asyncio.get_running_loop().call_soon(batch.complete, ["a", "b", "c"])
+
+    found = asyncio.run(told_by_tasks(codec, 3, during))
+    assert (found[0], type(found[1]), found[2]) == ("a", asyncio.CancelledError, "c")
+
+
+def test_what_is_done_is_not_waited_for(codec: Any) -> None:
+    async def main() -> None:
+        batch = Batch()
+        wait = codec.handover.SendWait(batch, 0, asyncio.get_running_loop())
+        assert wait.get_loop() is asyncio.get_running_loop()
+        batch.complete(["a"])
+        assert (wait.done(), wait.cancelled(), wait.cancel()) == (True, False, False)
+        assert await wait == "a"
+        later = asyncio.get_running_loop().create_future()
+        wait.add_done_callback(later.set_result)
+        assert await later is wait
+
+    asyncio.run(main())
+
+
+def test_each_is_for_one_task(codec: Any) -> None:
+    async def main() -> None:
+        batch = Batch()
+        wait = codec.handover.SendWait(batch, 0, asyncio.get_running_loop())
+        called: list[Any] = []
+        wait.add_done_callback(called.append)
+        with pytest.raises(RuntimeError, match="two tasks"):
+            wait.add_done_callback(called.append)
+        assert [wait.remove_done_callback(print), wait.remove_done_callback(called.append)] == [0, 1]
+        wait.add_done_callback(called.append)
+        assert wait.cancel()
+        await asyncio.sleep(0)
+        assert (called, wait.cancelled()) == ([wait], True)
+        with pytest.raises(asyncio.CancelledError):
+            wait.result()
+
+    asyncio.run(main())
+
+
+def test_a_callback_that_raises_keeps_nobody_waiting(codec: Any) -> None:
+    async def main() -> list[Any]:
+        loop, batch = asyncio.get_running_loop(), Batch()
+        called: list[Any] = []
+        loop.set_exception_handler(lambda loop, context: called.append(type(context["exception"])))
+        waits = [codec.handover.SendWait(batch, index, loop) for index in range(3)]
+        waits[0].add_done_callback(lambda _: called.append(0))
+        waits[1].add_done_callback(lambda _: 1 // 0)
+        waits[2].add_done_callback(lambda _: called.append(2))
+        batch.complete(["a", "b", "c"])
+        codec.handover.wake(waits)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return called
+
+    assert asyncio.run(main()) == [0, ZeroDivisionError, 2]
