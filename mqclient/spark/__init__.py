@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 from mqclient.spark.writers import send_partition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    from mqclient.spark.progress import Report
     from mqclient.spark.writers import BatchWriter
 
-__all__ = ["pulsar_writer", "register", "rocketmq_writer", "send_partition"]
+__all__ = ["lag_listener", "pulsar_writer", "register", "rocketmq_writer", "send_partition"]
 
 
 def register(spark: Any) -> None:
@@ -33,6 +38,16 @@ def rocketmq_writer(name_server: str | None = None, **options: Any) -> BatchWrit
 def pulsar_writer(service_url: str | None = None, **options: Any) -> BatchWriter:
     """For `foreachBatch`: a callable (frame, batch id) that sends to Pulsar; options as of the sink "mq-pulsar"."""
     return _writer("mq-pulsar", {"serviceUrl": service_url, **options})
+
+
+def lag_listener(told: Callable[[Report], object] | None = None) -> StreamingQueryListener:
+    """For `spark.streams.addListener`: tells after each trigger how far the queries' sources of ours are behind.
+
+    Without `told` the reports are logged.
+    """
+    from mqclient.spark.progress import lag_listener
+
+    return lag_listener(told)
 
 
 def _writer(format: str, options: dict[str, Any]) -> BatchWriter:
