@@ -7,6 +7,7 @@ import pickle
 import socket
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from operator import length_hint
 from random import Random
 from typing import Any, NamedTuple
 
@@ -42,6 +43,9 @@ def touch(thing: object) -> None:
         READABLE[kind] = readable(kind)
     for name in READABLE[kind]:
         getattr(thing, name)
+        descriptor = getattr(kind, name)  # a class may have a faster way to some of its attributes
+        if hasattr(descriptor, "__get__"):
+            descriptor.__get__(thing)
     repr(thing)
 
 
@@ -91,6 +95,9 @@ def pick(batch: Sequence[Any], random: Random) -> None:
     if len(batch):
         touch(batch[random.randrange(len(batch))])
         touch(batch[-1 - random.randrange(len(batch))])
+    walk = iter(batch)
+    assert iter(walk) is walk
+    length_hint(walk)
     assert len(batch[random.randrange(3) :: 1 + random.randrange(3)]) <= len(batch)
     with contextlib.suppress(IndexError):
         batch[len(batch)]
@@ -122,10 +129,13 @@ def whole_record(data: bytearray) -> None:
 
 
 def run_remoting_feed(impl: Impl, data: bytes, random: Random) -> None:
+    names = ("topic", "\u00e9", "queueId")
     for frame in feed(impl.remoting.FrameReader(LIMIT), data, random, LARGE_REMOTING):
+        picked = frame.pick(names)
         frame.field("topic")
         frame.field("\u00e9", "none")
         touch(frame)
+        assert picked == frame.pick(names) == tuple(frame.fields.get(name) for name in names)
         frame.field("topic")
 
 
@@ -210,10 +220,26 @@ def use_entry(impl: Impl, entry: Any, random: Random) -> None:
 
 
 def run_pulsar_feed(impl: Impl, data: bytes, random: Random) -> None:
-    for event in feed(impl.pulsar.FrameReader(LIMIT), data, random, LARGE_PULSAR):
+    events = feed(impl.pulsar.FrameReader(LIMIT), data, random, LARGE_PULSAR)
+    use_runs(impl, events, random)
+    for event in events:
         assert isinstance(event[0], int)
         if event[0] in (6, 9):
             use_entry(impl, event[-1], random)
+
+
+def use_runs(impl: Impl, events: list[Any], random: Random) -> None:
+    """What comes in a row is taken in a row, up to what needs a decision; nothing is taken twice."""
+    at = 0
+    while at < len(events):
+        run = impl.pulsar.take_run(events, at)
+        at += len(run) or 1
+        messages, charged, end = impl.pulsar.decode_run(
+            run, 0, "t", 1, random.choice([-1, 0, 1]), random.choice([-1, 5])
+        )
+        assert (len(messages), sum(entry.charged for entry in run[:end])) == (charged, charged)
+        for message in messages:
+            touch(message)
 
 
 def run_pulsar_messages(impl: Impl, data: bytes, random: Random) -> None:
