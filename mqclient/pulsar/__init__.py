@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.encryption import Decryption, Encryption, Key
+    from mqclient.pulsar.failover import Failover
     from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView, Transaction
 
-__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption", "Key",
-           "Message", "MessageId", "Producer", "Reader", "TableView", "Transaction", "basic", "mutual_tls",
+__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption", "Failover",
+           "Key", "Message", "MessageId", "Producer", "Reader", "TableView", "Transaction", "basic", "mutual_tls",
            "oauth2", "token"]  # fmt: skip
 
 _FACE = ("Client", "Consumer", "Producer", "Reader", "TableView", "Transaction")
@@ -49,6 +50,10 @@ def __getattr__(name: str) -> Any:
         from mqclient.pulsar import encryption
 
         return getattr(encryption, name)
+    if name == "Failover":
+        from mqclient.pulsar.failover import Failover
+
+        return Failover
     if name in _AUTH:
         from mqclient.pulsar import auth
 

@@ -18,7 +18,9 @@ from mqclient.pulsar import requests
 from mqclient.pulsar.auth import Authentication, NoAuthentication, TlsAuthentication
 from mqclient.pulsar.codes import LookupType
 from mqclient.pulsar.connection import Connection
+from mqclient.pulsar.failover import Failover, Watch
 from mqclient.pulsar.names import ServiceUrl, TopicName
+from mqclient.pulsar.web_lookup import Web, WebLookup
 
 if TYPE_CHECKING:
     from mqclient.pulsar.transactions import Coordinators
@@ -43,10 +45,11 @@ class ClientEngine:
         self,
         driver: Driver,
         impl: Any,
-        url: str,
+        url: str | Failover,
         *,
         auth: Authentication | None = None,
         tls: object | None = None,
+        web: Web | None = None,
         blocking: bool = True,
         operation_timeout: float = 30.0,
         connect_timeout: float = 10.0,
@@ -57,11 +60,13 @@ class ClientEngine:
     ) -> None:
         self.driver = driver
         self.impl = impl
-        self.url = ServiceUrl.parse(url)
-        if (self.url.scheme == "pulsar+ssl") != (tls is not None):
+        self.url = ServiceUrl.parse(url.primary if isinstance(url, Failover) else url)
+        if self.url.encrypted != (tls is not None):
             raise ConfigError(
-                f"service URL {url!r}: encrypted connections have pulsar+ssl:// and TLS options, others not"
+                f"service URL {self.url.text!r}: encrypted connections have pulsar+ssl:// and TLS options, others not"
             )
+        if self.url.web and web is None:
+            raise ConfigError(f"service URL {self.url.text!r}: lookups over HTTP need somebody who asks")
         self.auth = auth or NoAuthentication()
         if isinstance(auth, TlsAuthentication) and tls is None:
             raise ConfigError("mutual_tls() needs a pulsar+ssl:// URL, and tls=TLS(certificate=…, key=…)")
@@ -84,6 +89,8 @@ class ClientEngine:
         self._producer_ids = count()
         self._consumer_ids = count()
         self._coordinators: Coordinators | None = None
+        self._web = WebLookup(self, web) if web is not None and self.url.web else None
+        self._watch = Watch(self, url) if isinstance(url, Failover) else None
 
     def on_timer(self, now: Now) -> None:
         self.timers.fire(now)
@@ -159,6 +166,8 @@ class ClientEngine:
         """The pooled connection, made if need be, when its handshake is done."""
         if self.closed:
             raise ClosedError("the client is closed")
+        if self._watch is not None:
+            self._watch.start()
         key = (address.host, address.port, proxy_to)
         connection = self._pool.get(key)
         if connection is None or not connection.usable:
@@ -169,6 +178,8 @@ class ClientEngine:
 
     def lookup_steps(self, topic: TopicName, deadline: float) -> Steps[Connection]:
         """The connection to the broker that serves the topic."""
+        if self._web is not None:
+            return (yield from self._found_steps(topic, deadline))
         address, proxy_to, authoritative = self._service_address(), None, False
         for _ in range(MAX_REDIRECTS):
             connection = yield run_steps(self.connection_steps(address, proxy_to, deadline))
@@ -193,13 +204,24 @@ class ClientEngine:
         """How many partitions the topic has; 0: it is not partitioned."""
         if topic.partition >= 0:
             return 0
+        if self._web is not None:
+            return (yield from self._web.partitions_steps(topic))
         connection = yield run_steps(self.service_steps(deadline))
         reply = yield connection.request(requests.partitions(str(topic)), deadline)
         return int(reply.partitions)
 
-    def service_steps(self, deadline: float) -> Steps[Connection]:
-        """A connection for questions that any broker answers."""
-        return self.connection_steps(self._service_address(), None, deadline)
+    def service_steps(self, deadline: float, namespace: str = "public/default") -> Steps[Connection]:
+        """A connection for questions that any broker answers; over HTTP one is found by a topic of the namespace, which
+        need not be there."""
+        if self._web is None:
+            return self.connection_steps(self._service_address(), None, deadline)
+        return self._found_steps(TopicName.parse(f"{namespace}/any"), deadline)
+
+    def _found_steps(self, topic: TopicName, deadline: float) -> Steps[Connection]:
+        assert self._web is not None
+        address = yield from self._web.broker_steps(topic, self._listener)
+        found: Connection = yield run_steps(self.connection_steps(address, None, deadline))
+        return found
 
     def on_connection_lost(self, connection: Connection) -> None:
         for key, pooled in list(self._pool.items()):
@@ -208,18 +230,59 @@ class ClientEngine:
 
     def broker_address(self, url: str) -> Address:
         try:
-            return ServiceUrl.parse(url).address(0, self._tls)._replace(source=f"by lookup at {self.url.text}")
+            found = ServiceUrl.parse(url)
         except ConfigError as error:
             raise ProtocolError(f"the lookup named no usable broker: {error}") from error
+        if found.web:
+            raise ProtocolError(f"the lookup named no usable broker: {url} is no address of the binary protocol")
+        return found.address(0, self._tls)._replace(source=f"by lookup at {self.url.text}")
+
+    def next_base(self) -> str:
+        """Of the web service: each host in turn."""
+        return self.url.base(next(self._attempts))
 
     def _service_address(self) -> Address:
         return self.url.address(next(self._attempts), self._tls)
+
+    # ---- moving between clusters
+
+    def probe_steps(self, url: ServiceUrl) -> Steps[None]:
+        """Whether somebody answers there; with several hosts one of them is enough."""
+        failure: MQError | None = None
+        for attempt in range(len(url.hosts)):
+            try:
+                yield run_steps(self._probe_one_steps(url, attempt))
+                return
+            except LinkError as error:
+                failure = error
+        assert failure is not None
+        raise failure
+
+    def _probe_one_steps(self, url: ServiceUrl, attempt: int) -> Steps[None]:
+        if url.web:
+            assert self._web is not None
+            yield from self._web.probe_steps(url.base(attempt))
+            return
+        connection = Connection(self, url.address(attempt, self._tls), None)
+        connection.connect(self.driver.now.mono + self.connect_timeout)
+        try:
+            yield connection.when_ready()
+        finally:
+            connection.close()
+
+    def move(self, url: ServiceUrl) -> None:
+        """All that is open here is opened there."""
+        self.url = url
+        cause = LinkError(f"the client moves to {url.text}")
+        for connection in list(self._pool.values()):
+            connection.link.abort(cause)
+        self._pool.clear()
 
     # ---- life
 
     def ping_steps(self, deadline: float) -> Steps[str]:
         """Connect to the service and say which software answers."""
-        connection = yield run_steps(self.connection_steps(self._service_address(), None, deadline))
+        connection = yield run_steps(self.service_steps(deadline))
         return str(connection.server)
 
     def close_steps(self) -> Steps[None]:
@@ -245,6 +308,8 @@ class ClientEngine:
             connection.close()
         self._pool.clear()
         self.timers.clear()
+        if self._watch is not None:
+            self._watch.restart()
 
     def diagnose(self) -> dict[str, Any]:
         """Connections as they are now, for people."""

@@ -12,7 +12,7 @@ from mqclient.core.driver import Address
 from mqclient.errors import ConfigError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^:\[\]/,\s]+))(?::(?P<port>\d{1,5}))?")
 _PARTITION = re.compile(r"-partition-(\d+)$")
 
@@ -33,9 +33,26 @@ class ServiceUrl:
     def parse(cls, text: str) -> ServiceUrl:
         scheme, separator, rest = text.partition("://")
         if not separator or scheme not in _PORTS:
-            raise ConfigError(f"service URL {text!r}: it begins with pulsar:// or pulsar+ssl://, then host:port")
+            raise ConfigError(
+                f"service URL {text!r}: it begins with pulsar:// or pulsar+ssl://, or for lookups over HTTP with "
+                "http:// or https://, then host:port"
+            )
         hosts = tuple(_host(text, part, _PORTS[scheme]) for part in rest.split("/")[0].split(","))
         return cls(text, scheme, hosts)
+
+    @property
+    def encrypted(self) -> bool:
+        return self.scheme in ("pulsar+ssl", "https")
+
+    @property
+    def web(self) -> bool:
+        """Brokers are looked up over HTTP."""
+        return self.scheme in ("http", "https")
+
+    def base(self, attempt: int) -> str:
+        """Of the web service."""
+        host, port = self.hosts[attempt % len(self.hosts)]
+        return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def address(self, attempt: int, tls: object | None) -> Address:
         host, port = self.hosts[attempt % len(self.hosts)]

@@ -70,7 +70,7 @@ class Pattern:
 
 def matching_steps(client: ClientEngine, pattern: Pattern, mode: int, limit: float) -> Steps[list[TopicName]]:
     """Who matches now; partitions count as their topic."""
-    connection = yield run_steps(client.service_steps(limit))
+    connection = yield run_steps(client.service_steps(limit, pattern.namespace))
     reply = yield connection.request(requests.topics(pattern.namespace, mode, None), limit)
     return pattern.among(reply.topics)
 
@@ -158,7 +158,7 @@ class PatternConsumer(MultiConsumer):
     def _list_steps(self, limit: float) -> Steps[list[TopicName]]:
         """Who matches; partitions count as their topic."""
         mode = MODES[self.options.pattern_mode]
-        connection = yield run_steps(self.client.service_steps(limit))
+        connection = yield run_steps(self.client.service_steps(limit, self._pattern.namespace))
         reply = yield connection.request(requests.topics(self._pattern.namespace, mode, self._hash), limit)
         if not reply.changed:
             return self._names
@@ -171,7 +171,7 @@ class PatternConsumer(MultiConsumer):
             return
         limit = self.client.deadline()
         try:
-            connection = yield run_steps(self.client.service_steps(limit))
+            connection = yield run_steps(self.client.service_steps(limit, self._pattern.namespace))
             if not connection.features.get("supports_topic_watchers"):
                 return
             connection.watchers[self._watcher_id] = self

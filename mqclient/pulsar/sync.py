@@ -20,9 +20,11 @@ from mqclient.config import TLS
 from mqclient.core.driver import SyncDriver
 from mqclient.io.threads import ThreadsDriver
 from mqclient.io.tls import encrypted
+from mqclient.io.web import Web
 from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.failover import Failover
 from mqclient.pulsar.sync_consumer import Consumer, Reader
 from mqclient.pulsar.sync_producer import Producer
 from mqclient.pulsar.sync_table import TableView
@@ -40,15 +42,16 @@ __all__ = ["Client", "Consumer", "Producer", "Reader", "TableView", "Transaction
 class Client:
     """One client of one cluster. Producers and consumers share its connections and are closed with it.
 
-    Times are seconds. `tls`: of pulsar+ssl:// URLs; the other side is checked unless it says not to. `memory_limit`:
-    bytes of bodies that producers may have in flight. `listener`: which of the brokers' addresses is wanted, where they
-    have several. `impl`: "native" or "pure", by default what MQCLIENT_IMPL asks
-    for.
+    `url`: `pulsar://host:port`, also with several hosts; `pulsar+ssl://`; `http(s)://` where brokers are looked up over
+    HTTP; or a `Failover`. Times are seconds. `tls`: of pulsar+ssl:// and https:// URLs; the other side is checked
+    unless it says not to. `memory_limit`: bytes of bodies that producers may have in flight. `listener`: which of the
+    brokers' addresses is wanted, where they have several. `impl`: "native" or "pure", by default what MQCLIENT_IMPL
+    asks for.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | Failover,
         *,
         auth: Authentication | None = None,
         tls: TLS | None = None,
@@ -60,13 +63,18 @@ class Client:
         impl: str | None = None,
     ) -> None:
         namespace = _impl.default if impl is None else _impl.select(impl)
+        first = url.primary if isinstance(url, Failover) else url
+        sealed = encrypted(tls or TLS()) if first.startswith(("pulsar+ssl://", "https://")) else None
         self._driver: SyncDriver = ThreadsDriver("mqclient-pulsar", send_now=namespace.pulsar.send_now)
         self._engine = ClientEngine(
             self._driver,
             namespace,
             url,
             auth=auth,
-            tls=encrypted(tls or TLS()) if url.startswith("pulsar+ssl://") else tls,
+            tls=tls if sealed is None else sealed,
+            web=Web(None if sealed is None else sealed.context, operation_timeout)
+            if first.startswith("http")
+            else None,
             operation_timeout=operation_timeout,
             connect_timeout=connect_timeout,
             keep_alive=keep_alive,

@@ -23,16 +23,20 @@ class PulsarCluster:
         """Whether it tells when topics come and go."""
         return self._real is not None
 
+    @property
+    def web(self) -> str:
+        """Its address over HTTP."""
+        return str(self._embedded.pulsar_rest if self._embedded is not None else self._real.rest)
+
     def unload(self, topic: str) -> None:
         """Everybody on the topic is told to come again."""
         self.rest("PUT", f"persistent/public/default/{topic}/unload")
 
     def rest(self, method: str, path: str, body: Any = None) -> Any:
         """A call of the administration under /admin/v2, body and answer as JSON; HTTPError says what is wrong."""
-        base = self._embedded.pulsar_rest if self._embedded is not None else self._real.rest
         data = b"" if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{base}/admin/v2/{path}", data, headers, method=method)
+        request = urllib.request.Request(f"{self.web}/admin/v2/{path}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as reply:
             content: bytes = reply.read()
         return json.loads(content) if content.startswith((b"{", b"[", b'"')) or content.isalnum() else None

@@ -163,10 +163,10 @@ class PulsarWorld:
 
     # ---- clients
 
-    def client(self, **options: Any) -> ClientEngine:
+    def client(self, url: Any = "pulsar://broker:6650", **options: Any) -> ClientEngine:
         driver = CheckedDriver(self.world, self.per_turn)
         self.world.drivers.append(driver)
-        driver.engine = ClientEngine(driver, self.impl, "pulsar://broker:6650", **options)
+        driver.engine = ClientEngine(driver, self.impl, url, **options)
         with driver.enter():
             driver.attach(driver.engine)
         return driver.engine
