@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from mqclient.broker.broker import DOORS, EmbeddedBroker
 from mqclient.errors import MQError
 
+MOST_FILES = 1 << 16
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1")
@@ -83,8 +85,21 @@ def signalled() -> Iterator[threading.Event]:
         far.close()
 
 
+def open_many_files() -> None:
+    """As many connections as the system lets a process have: shells begin with as few as 1,024."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def serve(options: argparse.Namespace, watch: Callable[[EmbeddedBroker, threading.Event], None] | None = None) -> int:
     """Print the addresses, serve until SIGINT or SIGTERM; `watch(broker, stop)` may show what goes on meanwhile."""
+    open_many_files()
     with signalled() as stop, make(options) as broker:
         for name, address in broker.addresses().items():
             print(f"{name}={address}", flush=True)

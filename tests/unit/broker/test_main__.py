@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mqclient.broker.__main__ import main, port
+from mqclient.broker.__main__ import MOST_FILES, main, open_many_files, port
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +47,19 @@ def test_ports_by_their_printed_names() -> None:
         ("pulsar_port", 6650),
         ("pulsar_rest_port", 0),
     ]
+
+
+def test_a_broker_process_may_have_as_many_connections_as_the_system_allows() -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
+    try:
+        open_many_files()
+        raised, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        open_many_files()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert raised == (MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES))
 
 
 def test_errors_of_ours_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
