@@ -23,6 +23,7 @@ from mqclient.core.steps import run_steps
 from mqclient.errors import MQError
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
+from mqclient.rocketmq.remoting.describe import stacks
 from mqclient.rocketmq.remoting.direct import consume_directly_steps
 from mqclient.rocketmq.remoting.relayed import RESET_FIELD, RelayedResets
 from mqclient.rocketmq.remoting.reset import reset
@@ -102,7 +103,10 @@ class Asked:
         if frame.field(RESET_FIELD) is not None:
             self._relayed.obey(link, frame, member)
         else:
-            self._client.respond(link, frame, Response.SUCCESS, body=write_body(member.running_info()))
+            info = member.running_info()
+            if frame.field("jstackEnable") == "true":
+                info["jstack"] = stacks(member)
+            self._client.respond(link, frame, Response.SUCCESS, body=write_body(info))
 
     def _consume_directly(self, link: Link, frame: Any) -> None:
         member = self._member(link, frame, frame.field("consumerGroup", ""))

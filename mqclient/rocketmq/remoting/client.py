@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -37,6 +38,8 @@ LOG = logging.getLogger("mqclient.remoting")
 
 ONEWAY: Final = 2
 RESPONSE: Final = 1
+OPENED: Final = 64
+"""Connections to one address whose time is remembered."""
 T = TypeVar("T")
 
 
@@ -147,6 +150,8 @@ class ClientEngine:
         self.closed = False
         self.ever_local: set[str] = set()
         """Every address of our own that a connection of this client ever had."""
+        self._opened: dict[str, deque[float]] = {}
+        """By address: when connections to it were made, the last ones."""
         self.links: dict[str, Link] = {}
         self._opaque = count(1)
         driver.attach(self)
@@ -172,6 +177,11 @@ class ClientEngine:
         """Our own side of the connection to an address, as the broker there sees it if nothing rewrites it."""
         link = self.links.get(address)
         return link.local if link is not None else ""
+
+    def opened_lately(self, address: str, seconds: float) -> int:
+        """How many connections to this address were made within so many seconds, and the one there is."""
+        since = self.driver.now.mono - seconds
+        return max(1, sum(when >= since for when in self._opened.get(address, ())))
 
     # ---- requests
 
@@ -348,6 +358,7 @@ class ClientEngine:
 
     def on_open(self, link: Link) -> None:
         self.ever_local.add(link.local)
+        self._opened.setdefault(str(link.address), deque(maxlen=OPENED)).append(self.driver.now.mono)
         LOG.info("connected to %s (%s)", link.address, link.address.source)
 
     def on_frames(self, link: Link, frames: Sequence[Any]) -> None:
@@ -388,6 +399,7 @@ class ClientEngine:
         self.links.clear()
         self.timers.clear()
         self.ever_local.clear()
+        self._opened.clear()
         self.heartbeats = Heartbeats(self)
         self.replies.waiting.clear()
         self._identify(None)

@@ -47,6 +47,7 @@ class PushEngine:
         self._ended: Slot[None] = Wake()
         self._ending: Slot[StopReport] | None = None
         self._all_paused = False
+        self.running = self._work.running
         # What comes by the thousand goes the short way.
         self.on_batch = self._work.on_batch
         self.on_revoked = self._work.on_revoked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from typing import Any
 
 from mqclient.rocketmq.model import MessageQueue
@@ -25,6 +27,18 @@ def running_info(member: Any, started_ms: int) -> dict[str, Any]:
         "subscriptionSet": member.subscriptions.data(),
         "userConsumerInfo": {},
     }
+
+
+def stacks(member: Any) -> str:
+    """Where this process stands, as 307 shows it if it is asked to: what handlers do, then every thread."""
+    lines: list[str] = []
+    for job in list(getattr(member.taker, "running", ())):
+        where = job.stack()
+        if where:
+            lines += [f"handler of {job.process_queue.queue} from offset {job.messages.first_offset}", *where, ""]
+    for ident, frame in sys._current_frames().items():
+        lines += [f"thread {ident}", *traceback.format_stack(frame), ""]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _statuses(member: Any) -> dict[str, Any]:

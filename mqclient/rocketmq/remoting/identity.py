@@ -12,6 +12,8 @@ from mqclient.rocketmq.codes import Request
 
 _CHANCE: Final = SystemRandom()
 CONFIRM_SECONDS: Final = 5.0
+REMEMBERED_SECONDS: Final = 180.0
+"""Brokers look every 10 s for connections that were silent for 120 s."""
 
 
 class Identity:
@@ -34,7 +36,9 @@ class ClashWatch:
     """Tells once a group that another client uses our id: both get the same queues, other queues pile up (story 2).
 
     The list of ids holds one entry a connection, so our own old connection, which the broker has not yet seen end,
-    looks like a clash: only an address that was never ours, seen twice five seconds apart, is one.
+    looks like a clash: only an address that was never ours, seen twice five seconds apart, is one. Where something
+    between us and the broker rewrites addresses, as proxies do, ours tell nothing: then there must be more connections
+    than we opened to it as long ago as brokers remember.
     """
 
     def __init__(self, client: Any, warn: Any) -> None:
@@ -76,4 +80,6 @@ class ClashWatch:
             str(entry.get("clientAddr")) for entry in body.get("connectionSet", ()) if entry.get("clientId") == own
         }
         ours: set[str] = self._client.ever_local
-        return found - ours
+        if self._client.local_address(address) in found:
+            return found - ours
+        return found if len(found) > self._client.opened_lately(address, REMEMBERED_SECONDS) else set()

@@ -45,6 +45,10 @@ def ask(cluster: VirtualCluster, code: int, body: bytes = b"", **fields: str) ->
 def test_running_info_and_status(cluster: VirtualCluster, push: Push) -> None:
     info = ask(cluster, Request.GET_CONSUMER_RUNNING_INFO, consumerGroup="billing", clientId="x")
     body = read_body(info.body)
+    assert "jstack" not in body
+    asked: dict[str, Any] = {"consumerGroup": "billing", "clientId": "x", "jstackEnable": "true"}
+    told = read_body(ask(cluster, Request.GET_CONSUMER_RUNNING_INFO, **asked).body)
+    assert "test_running_info_and_status" in told["jstack"]
     queue = MessageQueue("orders", "broker-a", 0)
     assert body["mqTable"][queue]["commitOffset"] == 3
     assert body["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"

@@ -66,3 +66,20 @@ def test_why_nothing_came(codec: Any) -> None:
     assert "topic missing is not there" in why_nothing(other.member)
     push.member.queues.clear()
     assert "no queue is ours" in why_nothing(push.member)
+
+
+def test_stacks_show_what_handlers_do_and_every_thread(codec: Any) -> None:
+    from types import SimpleNamespace
+
+    from mqclient.rocketmq.remoting.describe import stacks
+
+    job = SimpleNamespace(
+        stack=lambda: ['File "handlers.py", line 7, in handle'],
+        process_queue=SimpleNamespace(queue="queue-3"),
+        messages=SimpleNamespace(first_offset=42),
+    )
+    idle = SimpleNamespace(stack=list)
+    text = stacks(SimpleNamespace(taker=SimpleNamespace(running=[job, idle])))
+    assert text.startswith('handler of queue-3 from offset 42\nFile "handlers.py", line 7, in handle\n')
+    assert "test_stacks_show_what_handlers_do_and_every_thread" in text
+    assert "handler of" not in stacks(SimpleNamespace(taker=object()))
