@@ -67,12 +67,12 @@ class PullLoop:
             yield self._client.routes.fetch(topic)
             raise LinkError(f"the route of {topic} names no broker {self._queue.broker_name}")
         subscriptions = self._member.subscriptions
-        if subscriptions.usable(address, topic) < process_queue.version:
-            # Story 1: no pull may carry a version before this broker has acknowledged it.
-            yield self._client.heartbeats.beat(address)
+        while subscriptions.usable(address, topic) < process_queue.version:
+            # Story 1: no pull may carry a version before this broker has acknowledged it, twice.
+            answered = yield self._client.heartbeats.beat(address)
             if process_queue.dropped or topic not in subscriptions:
                 return 0.0
-            if subscriptions.usable(address, topic) < process_queue.version:
+            if not answered:
                 raise LinkError(f"{address} has not acknowledged the subscription to {topic}")
         frame = yield self._request(address, subscriptions.usable(address, topic))
         return 0.0 if process_queue.dropped else self._answered(frame, address)
@@ -115,8 +115,6 @@ class PullLoop:
             return FLOW_CONTROL_DELAY
         if code in (Response.SUBSCRIPTION_NOT_EXIST, Response.SUBSCRIPTION_NOT_LATEST):
             # Another member's heartbeat, or a restart, made the broker forget us: it learns anew before the next pull.
-            # Of two beats at one moment a real broker may keep the older (it looks, then puts), though both were
-            # acknowledged: seen on 5.5.0, and without this every pull was refused until the next beat, 30 s later.
             self._member.subscriptions.forget(address)
         raise BrokerError(code, frame.remark or "", remote=address, request=Request.PULL_MESSAGE.name)
 

@@ -1,8 +1,12 @@
 """Owns a consumer's subscriptions: expressions, versions, and per broker the version that it acknowledged.
 
 The cure of story 1 is here. A broker refuses a pull whose version is newer than what heartbeats told it (code 25).
-So a new version is used towards a broker only after that broker acknowledged a heartbeat that carried it; until then
+So a new version is used towards a broker only after that broker acknowledged heartbeats that carried it; until then
 pulls go on with the one before, and pulls that need the new one wait.
+
+Two heartbeats, one after the other. Race: a broker looks which version a group's topic has, then puts the newer one.
+Two members' beats at one moment both find the older; the elder of the two may be put last, or, of a new group, the
+younger not at all, and both are answered. The second beat finds that and mends it.
 """
 
 from __future__ import annotations
@@ -74,7 +78,10 @@ class Subscriptions:
     def __init__(self, java_hash: Callable[[str], int]) -> None:
         self._java_hash = java_hash
         self._topics: dict[str, Subscription] = {}
+        self._told: dict[str, dict[str, int]] = {}
+        """By address: what the last heartbeat that it answered carried."""
         self._acknowledged: dict[str, dict[str, int]] = {}
+        """What the one before carried: the older of two is what counts."""
 
     def __contains__(self, topic: object) -> bool:
         return topic in self._topics
@@ -114,11 +121,13 @@ class Subscriptions:
     # ---- what brokers know
 
     def acknowledged(self, address: str, versions: Mapping[str, int]) -> None:
-        """This broker answered a heartbeat that carried these versions: from now on pulls may use them there."""
-        self._acknowledged[address] = dict(versions)
+        """This broker answered a heartbeat that carried these versions: pulls may use those that it heard twice."""
+        before, self._told[address] = self._told.get(address, {}), dict(versions)
+        self._acknowledged[address] = {topic: before[topic] for topic in versions if topic in before}
 
     def forget(self, address: str) -> None:
         """The connection was lost: whatever this broker acknowledged has to be acknowledged again."""
+        self._told.pop(address, None)
         self._acknowledged.pop(address, None)
 
     def usable(self, address: str, topic: str) -> int:

@@ -52,6 +52,10 @@ def test_who_asks_during_a_beat_gets_the_next_one(cluster: VirtualCluster, clien
     cluster.world.run()
     assert [slot.result() for slot in (first, second)] == [True, True]
     assert cluster.control.count("HEART_BEAT") == before + 2
+    assert push.member.subscriptions.usable(ADDRESS, "orders") < version  # heard once
+    with client.driver.enter():
+        client.engine.heartbeats.beat(ADDRESS)
+    cluster.world.run()
     assert push.member.subscriptions.usable(ADDRESS, "orders") == version
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqclient.broker.remoting.membership import ConsumerGroup
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Response
 from mqclient.rocketmq.remoting.joining import start_offset_steps
@@ -123,6 +124,38 @@ def test_a_broker_that_kept_the_older_of_two_beats_learns_before_the_next_pull(c
     assert 1 <= consumer.member.not_latest <= 4  # once a queue, not every second until the next beat
 
 
+@pytest.mark.parametrize("new", [False, True], ids=["raised", "new group"])
+def test_beats_of_two_members_at_one_moment_bring_no_code_25(
+    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch, new: bool
+) -> None:
+    # Sequence: A's beat and B's find no or an older version; B's is answered; A's, older, is put last; B pulls.
+    refusals = Refusals(cluster, monkeypatch)
+    others = [] if new else [cluster.client().push("billing", "orders") for _ in range(2)]
+    cluster.world.advance(45)
+    undone: list[tuple[int, int]] = []
+    subscribe = ConsumerGroup.subscribe
+
+    def racing(group: ConsumerGroup, subscriptions: Any) -> bool:
+        """Who raises the version is answered, and then loses to the elder."""
+        before = group.subscriptions.get("orders", {}).get("subVersion", 1)
+        changed = subscribe(group, subscriptions)
+        kept = group.subscriptions.get("orders")
+        if kept is not None and kept["subVersion"] > before and (id(group), kept["subVersion"]) not in undone:
+            undone.append((id(group), kept["subVersion"]))
+            kept["subVersion"] = before
+        return changed
+
+    monkeypatch.setattr(ConsumerGroup, "subscribe", racing)
+    if new:
+        others.append(cluster.client().push("billing", "orders"))
+    else:
+        others.pop().close()
+    cluster.world.advance(45)
+    assert len(undone) >= len(cluster.door.services)
+    assert refusals.codes == []
+    assert len(others[0].next_offsets("orders")) == 4
+
+
 def test_versions_only_rise_and_count_only_when_acknowledged() -> None:
     subscriptions = Subscriptions(len)
     subscriptions.subscribe("orders", "a || b", 100)
@@ -130,7 +163,20 @@ def test_versions_only_rise_and_count_only_when_acknowledged() -> None:
     carried = subscriptions.versions()
     assert subscriptions.raise_version("orders", 90) == 101  # the clock went back, the version does not
     subscriptions.acknowledged("broker", carried)
+    assert subscriptions.usable("broker", "orders") == -1  # once: another member's beat may have undone it
+    subscriptions.acknowledged("broker", carried)
     assert subscriptions.usable("broker", "orders") == 100
+    subscriptions.acknowledged("broker", subscriptions.versions())
+    assert subscriptions.usable("broker", "orders") == 100  # the older of the two that it heard
+    subscriptions.acknowledged("broker", subscriptions.versions())
+    assert subscriptions.usable("broker", "orders") == 101
+    subscriptions.unsubscribe("orders")
+    subscriptions.acknowledged("broker", subscriptions.versions())
+    assert subscriptions.usable("broker", "orders") == -1
+    subscriptions.subscribe("orders", "*", 200)
+    for _ in range(2):
+        subscriptions.acknowledged("broker", subscriptions.versions())
+    assert subscriptions.usable("broker", "orders") == 200
     assert subscriptions.usable("other", "orders") == -1
     subscriptions.forget("broker")
     assert subscriptions.usable("broker", "orders") == -1
