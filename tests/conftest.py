@@ -18,7 +18,9 @@ import mqclient
 from mqclient._impl import MODULES, Impl, select
 
 pytest_plugins = ["tests.real.fixtures"]
-hypothesis.settings.register_profile("mqclient", deadline=None)  # two cores, shared: the clock proves nothing
+hypothesis.settings.register_profile(  # two cores, shared: the clock proves nothing
+    "mqclient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("mqclient")
 SCALES = ("test", "ci", "soak")
 ASKED = os.environ.get("MQCLIENT_IMPL", "")

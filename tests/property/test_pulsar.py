@@ -13,14 +13,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mqclient import _schema
 from mqclient.errors import ConfigError, ProtocolError
-
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""Sanitizers and a busy machine make the first draws slow."""
 
 NAMES = ("pure",) if os.environ.get("MQCLIENT_IMPL") == "pure" else ("native", "pure")
 TWINS = [import_module(f"mqclient._{name}.pulsar") for name in NAMES]
@@ -284,7 +281,7 @@ def fed_the_same(*parts: bytes) -> Any:
 
 
 @given(st.lists(frames, max_size=4))
-@settings(PATIENT, max_examples=150)
+@settings(max_examples=150)
 def test_frames_read_the_same(sent: list[bytes]) -> None:
     same(lambda twin: fed(twin, b"".join(sent)))
 
@@ -307,7 +304,7 @@ def plain_frames(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(st.one_of(plain_frames(), plain_frames(), frames), max_size=8), st.integers(0, 2), st.integers(-1, 2))
-@settings(PATIENT, max_examples=150)
+@settings(max_examples=150)
 def test_runs_of_entries_are_what_their_entries_are(sent: list[bytes], ledger: int, until: int) -> None:
     def runs(twin: Any) -> Any:
         reader = twin.FrameReader()
@@ -339,7 +336,6 @@ def test_runs_of_entries_are_what_their_entries_are(sent: list[bytes], ledger: i
 
 
 @given(st.lists(frames, max_size=4), st.lists(st.integers(0, 400), max_size=6))
-@PATIENT
 def test_slicing_changes_nothing(sent: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(sent)
     at = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
@@ -349,7 +345,7 @@ def test_slicing_changes_nothing(sent: list[bytes], cuts: list[int]) -> None:
 
 
 @given(st.one_of(frames, st.sampled_from(RECORDED).map(Path.read_bytes)), st.data())
-@settings(PATIENT, max_examples=200)
+@settings(max_examples=200)
 def test_damaged_bytes_read_the_same_and_never_raise(stream: bytes, data: st.DataObject) -> None:
     broken = bytearray(stream)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -358,7 +354,7 @@ def test_damaged_bytes_read_the_same_and_never_raise(stream: bytes, data: st.Dat
 
 
 @given(frames)
-@settings(PATIENT, max_examples=12)
+@settings(max_examples=12)
 def test_cut_at_every_byte(frame: bytes) -> None:
     """Of the stream: nothing comes. Of the frame, its size put right: the same damage on both sides."""
     for cut in range(len(frame)):
@@ -381,7 +377,7 @@ def test_real_frames_cut_at_every_byte(path: Path) -> None:
 
 
 @given(stored_entries(), st.data())
-@settings(PATIENT, max_examples=150)
+@settings(max_examples=150)
 def test_stored_entries_cut_or_damaged_read_the_same(stored: bytes, data: st.DataObject) -> None:
     broken = bytearray(stored[: data.draw(st.integers(0, len(stored)))])
     if broken and data.draw(st.booleans()):
@@ -394,7 +390,6 @@ def test_stored_entries_cut_or_damaged_read_the_same(stored: bytes, data: st.Dat
 @example(b"\xff\xff\xff\xff")
 @example(b"\x00\x00\x00\x00")
 @example(b"\x00\x00\x00\x09\x00\x00\x00\x05\x08\x12\x92\x01\x00")
-@PATIENT
 def test_any_bytes_read_the_same(data: bytes) -> None:
     same(lambda twin: fed(twin, data))
 
@@ -402,7 +397,6 @@ def test_any_bytes_read_the_same(data: bytes) -> None:
 @given(st.one_of(message_ids, blobs))
 @example(b"\x08\x01\x10\x02\x3a\x04\x08\x01\x10\x02")
 @example(b"\x08\x01\x10\x02\x3a\x0a\x08\x01\x10\x02\x3a\x04\x08\x01\x10\x02")
-@PATIENT
 def test_message_ids_read_the_same(data: bytes) -> None:
     def read(twin: Any) -> Any:
         found = twin.MessageId.from_bytes(data)
@@ -418,7 +412,6 @@ ids = st.tuples(st.integers(-1, 2), st.integers(-1, 2), st.integers(-1, 1), st.i
 
 
 @given(ids, ids)
-@PATIENT
 def test_message_ids_are_ordered_and_equal_the_same(left: Any, right: Any) -> None:
     def compare(twin: Any) -> Any:
         a, b = twin.MessageId(*left), twin.MessageId(*right)
@@ -450,7 +443,6 @@ sends = st.fixed_dictionaries(
 
 
 @given(int64, int64, blobs, blobs, sends)
-@PATIENT
 def test_sends_are_written_the_same(
     producer: int, sequence: int, metadata: bytes, payload: bytes, options: dict[str, Any]
 ) -> None:
@@ -469,7 +461,6 @@ acked_ids = st.lists(st.tuples(int64, int64, ack_sets, st.integers(0, 99)), max_
 
 
 @given(int64, acked_ids, st.booleans(), maybe32, txns, maybe64)
-@PATIENT
 def test_acks_are_written_the_same(
     consumer: int, told: Any, cumulative: bool, wrong: Any, txn: Any, request: Any
 ) -> None:
@@ -481,7 +472,6 @@ def test_acks_are_written_the_same(
 
 
 @given(int64, int64, int64, int64, int64)
-@PATIENT
 def test_receipts_and_flows_are_written_the_same(a: int, b: int, c: int, d: int, e: int) -> None:
     frame = same(lambda twin: twin.encode_receipt(a, b, c, d, e))
     assert ONE.FrameReader().feed(frame) == [(ONE.SEND_RECEIPT, a, b, c, d, e)]
@@ -519,7 +509,6 @@ def test_receipts_and_flows_are_written_the_same(a: int, b: int, c: int, d: int,
         },
     )
 )
-@PATIENT
 def test_metadata_is_written_the_same_and_protobuf_reads_it(options: dict[str, Any]) -> None:
     data = same(lambda twin: twin.encode_metadata("producer", 7, 1700000000000, **options))
     read: Any = _schema.message("MessageMetadata").FromString(data)
@@ -549,7 +538,6 @@ items = st.one_of(
 
 
 @given(st.lists(items, max_size=12), st.integers(1, 8), st.integers(1, 200), st.sampled_from([-1, 0, 1000]))
-@PATIENT
 def test_batches_are_built_the_same_and_read_back(sent: list[Any], most: int, room: int, first: int) -> None:
     def build(twin: Any) -> list[tuple[bytes, int]]:
         builder = twin.BatchBuilder(most, room)
@@ -579,7 +567,6 @@ def test_batches_are_built_the_same_and_read_back(sent: list[Any], most: int, ro
 
 
 @given(st.lists(items, min_size=1, max_size=12), st.integers(0, 4), st.integers(0, 14), st.integers(1, 300))
-@PATIENT
 def test_columns_are_written_the_same_and_read_back(sent: list[Any], start: int, stop: int, room: int) -> None:
     builder = TWINS[-1].BatchBuilder(100, 100000)
     builder.add_many(sent)
@@ -604,7 +591,6 @@ def test_columns_are_written_the_same_and_read_back(sent: list[Any], start: int,
 
 
 @given(st.data())
-@PATIENT
 def test_columns_that_lie_are_refused_the_same(data: st.DataObject) -> None:
     offsets = data.draw(st.lists(st.integers(-2, 9), max_size=4))
     body = (
