@@ -71,7 +71,7 @@ async def test_failover(pulsar: PulsarCluster, topic: str, impl: str, by_web: bo
                 proxy.refuse = False
                 await until_at(client, primary)
                 await producer.send(b"3")
-                got = set()
+                got: set[bytes] = set()
                 while len(got) < 3:
                     message = await consumer.receive(15)
                     await consumer.ack(message)

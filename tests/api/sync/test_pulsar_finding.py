@@ -72,7 +72,7 @@ def test_failover(pulsar: PulsarCluster, topic: str, impl: str, by_web: bool) ->
                 proxy.refuse = False
                 until_at(client, primary)
                 producer.send(b"3")
-                got = set()
+                got: set[bytes] = set()
                 while len(got) < 3:
                     message = consumer.receive(15)
                     consumer.ack(message)
