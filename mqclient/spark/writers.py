@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from mqclient.errors import ConfigError
-from mqclient.spark import pulsar_sink, rocketmq_sink, sink
+from mqclient.spark import memory, pulsar_sink, rocketmq_sink, sink
 from mqclient.spark.rows import Place, Shaper
 from mqclient.spark.write_options import WriteOptions, check_columns, write_options
 
@@ -75,6 +75,7 @@ def task(
 
     `streaming`: the sink of a stream, of which a batch has one. `turn`: which frame of a batch it is.
     """
+    memory.keep()
     system = SINKS[format]
     alone = streaming or not options.exactly_once or options.producer_name is not None
     where = place(query, batch_id, alone=alone, turn=turn)
