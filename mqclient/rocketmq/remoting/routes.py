@@ -21,6 +21,10 @@ READ: Final = 4
 WRITE: Final = 2
 TEMPLATE: Final = "TBW102"
 TEMPLATE_QUEUES: Final = 4
+WATCH: Final = 0.5
+"""A route that lost a broker is asked for so often: a broker that was restarted is used soon after it is there."""
+WATCHED: Final = 300.0
+"""For so long; who stays away longer is found by the regular refresh."""
 
 
 class Route:
@@ -81,6 +85,8 @@ class Routes:
         """Addresses that were looked up since a route changed."""
         self._asked: dict[str, Slot[Route]] = {}
         self._published: dict[str, Slot[Route]] = {}
+        self._missing: dict[str, tuple[set[str], float]] = {}
+        """By topic: the brokers that its route lost, and until when they are looked for."""
         self._turns: dict[str, int] = {}
         self.on_change: list[Callable[[str], None]] = []
         """Told the topic whose route changed."""
@@ -164,6 +170,27 @@ class Routes:
         self._turns[route.topic] = turn
         return queue
 
+    def _look_out(self, route: Route, lost: set[str]) -> None:
+        """Name servers forget a broker with its connection, and learn of it again when it is back."""
+        missing, until = self._missing.get(route.topic, (set(), 0.0))
+        watched = bool(missing)
+        missing = (missing | lost) - set(route.brokers)
+        if not missing:
+            self._missing.pop(route.topic, None)
+            return
+        self._missing[route.topic] = missing, self._client.driver.now.mono + WATCHED if lost else until
+        if not watched:
+            self._client.timers.after(WATCH, lambda now: self._look_again(route.topic, now.mono))
+
+    def _look_again(self, topic: str, now: float) -> None:
+        if topic not in self._missing:
+            return
+        if now >= self._missing[topic][1] or topic not in self._routes:
+            del self._missing[topic]
+            return
+        self.fetch(topic)
+        self._client.timers.after(WATCH, lambda later: self._look_again(topic, later.mono))
+
     def refresh(self) -> None:
         """Ask for every route again; failures leave what we have."""
         for topic in list(self._routes):
@@ -188,6 +215,8 @@ class Routes:
             return
         self._routes[route.topic] = route
         self._found.clear()
+        if old is not None:
+            self._look_out(route, set(old.brokers) - set(route.brokers))
         if old is not None and old != route:
             for told in self.on_change:
                 told(route.topic)

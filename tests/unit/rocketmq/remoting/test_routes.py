@@ -9,7 +9,7 @@ import pytest
 
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.routes import Routes, parse_route
+from mqclient.rocketmq.remoting.routes import WATCH, Route, Routes, parse_route
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
 BODY: dict[str, Any] = {
@@ -125,3 +125,44 @@ def test_an_error_other_than_no_such_topic_does_not_ask_for_the_template(codec: 
     cluster.world.run()
     assert slot.error is not None
     assert cluster.control.count("GET_ROUTEINFO_BY_TOPIC") == 1
+
+
+def test_a_broker_that_was_there_is_looked_for(codec: Any) -> None:
+    cluster = VirtualCluster(codec, brokers=2)
+    cluster.topic("orders")
+    client = cluster.client()
+    with client.driver.enter():
+        client.engine.routes.fetch("orders")
+    cluster.world.run()
+    whole = client.engine.routes.get("orders")
+    assert whole is not None
+    brokers = {name: dict(numbers) for name, numbers in whole.brokers.items() if name != "broker-b"}
+    alone = Route("orders", brokers, whole.readable[:1], whole.writable[:1])
+    asked = cluster.control.count("GET_ROUTEINFO_BY_TOPIC")
+    with client.driver.enter():
+        client.engine.routes._keep(alone)
+    cluster.world.advance(WATCH + 0.1)
+    assert client.engine.routes.get("orders") == whole
+    cluster.world.advance(5)
+    assert cluster.control.count("GET_ROUTEINFO_BY_TOPIC") == asked + 1  # it is back: as often as ever
+
+
+def test_a_broker_that_is_gone_for_good_is_not_looked_for_for_ever(codec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = VirtualCluster(codec)
+    cluster.topic("orders")
+    client = cluster.client()
+    monkeypatch.setattr("mqclient.rocketmq.remoting.routes.WATCHED", 3.0)
+    with client.driver.enter():
+        client.engine.routes.fetch("orders")
+    cluster.world.run()
+    route = client.engine.routes.get("orders")
+    assert route is not None
+    with client.driver.enter():
+        client.engine.routes._keep(Route("orders", {**route.brokers, "gone": {0: "g:1"}}, route.readable, []))
+        client.engine.routes._keep(route)
+    asked = cluster.control.count("GET_ROUTEINFO_BY_TOPIC")
+    cluster.world.advance(4)
+    looked = cluster.control.count("GET_ROUTEINFO_BY_TOPIC") - asked
+    assert 4 <= looked <= 6
+    cluster.world.advance(4)
+    assert cluster.control.count("GET_ROUTEINFO_BY_TOPIC") == asked + looked
