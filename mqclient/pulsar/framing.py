@@ -12,6 +12,7 @@ from mqclient.pulsar.codes import CompressionType
 
 if TYPE_CHECKING:
     from mqclient.pulsar.options import ProducerOptions
+    from mqclient.pulsar.outgoing import Item
     from mqclient.pulsar.sealing import Sealer
 
 FORMATS: Final[Mapping[str, tuple[int, str]]] = {
@@ -26,8 +27,8 @@ FORMATS: Final[Mapping[str, tuple[int, str]]] = {
 class Framer:
     """One producer's. `name` and `schema_version` are what the broker answered last."""
 
-    __slots__ = ("_chunk_size", "_chunking", "_codec", "_kind", "_producer_id", "_shrink", "_threshold", "name",
-                 "schema_version", "sealer")  # fmt: skip
+    __slots__ = ("_as_it_is", "_chunk_size", "_chunking", "_codec", "_kind", "_producer_id", "_shrink", "_threshold",
+                 "name", "schema_version", "sealer")  # fmt: skip
 
     def __init__(self, codec: Any, producer_id: int, options: ProducerOptions) -> None:
         self._codec = codec
@@ -41,6 +42,33 @@ class Framer:
         self.name = options.name or ""
         self.schema_version: bytes | None = None
         self.sealer: Sealer | None = None
+        self._as_it_is = not (self._shrink or self._chunking or self._chunk_size)
+
+    def frame_alone(self, batch: Batch, item: Item, limit: int) -> bool:
+        """As `frame`, of a message of its own that travels as it is; False: it does not, or is too large."""
+        if not self._as_it_is or self.schema_version is not None or self.sealer is not None:
+            return False
+        body, key, properties, event_time, ordering_key, _, key_b64 = item
+        codec, number = self._codec, batch.sequence_id
+        if key is None and properties is None and ordering_key is None and body is not None and not event_time:
+            metadata = codec.encode_metadata(self.name, number, batch.published_at)
+        else:
+            metadata = codec.encode_metadata(
+                self.name,
+                number,
+                batch.published_at,
+                properties=properties,
+                partition_key=key,
+                key_b64=key_b64 or None,
+                ordering_key=ordering_key,
+                event_time=event_time,
+                null_value=body is None,
+            )
+        payload = b"" if body is None else body
+        if len(metadata) + len(payload) > limit:
+            return False
+        batch.frame = codec.encode_send(self._producer_id, number, metadata, payload)
+        return True
 
     def frame(self, batch: Batch, payload: Any, limit: int, fields: dict[str, Any]) -> int:
         """Give the batch its frame, ready to be written again and again; how many bytes it is. Too large: it raises.

@@ -60,6 +60,7 @@ class Gathering:
         self.options = options
         self.framer = framer
         self.window = window
+        self._partition = owner.topic.partition
         self.next_sequence = 0 if options.initial_sequence_id is None else options.initial_sequence_id + 1
         self.batch: Batch | None = None
         self._owner = owner
@@ -170,8 +171,10 @@ class Gathering:
             size = self._size if body is None else self._size + len(body)
             if size <= self.options.batch_max_bytes and message[5] < 0:
                 return self._append(batch, message)
-        if not self._batching or type(message) is Special:
+        if type(message) is not tuple:
             return self._add_alone(message, reserved)
+        if not self._batching:
+            return self._add_alone(message, reserved) if reserved else self._add_plain(message)
         return self._add_slowly(message, reserved)
 
     def _add_slowly(self, item: Item, reserved: bool) -> Batch:
@@ -196,6 +199,31 @@ class Gathering:
             self.seal()
         return batch
 
+    def _add_plain(self, item: Item) -> Batch:
+        """An entry of its own, where nothing gathers."""
+        owner = self._owner
+        self._check(item, False)
+        body = item[0]
+        size = 0 if body is None else len(body)
+        if not self.client.budget.take(size, 1):
+            self._uncount()
+            raise Full
+        batch = self._new_batch(item)
+        batch.held = (size, 1)
+        batch.batched = False
+        batch.count = 1
+        self.next_sequence = batch.sequence_id + 1
+        try:
+            framed = self.framer.frame_alone(batch, item, owner.limit)
+        except MQError as error:
+            batch.fail(error)
+            return batch
+        if framed:
+            owner.ship(batch)
+        else:
+            self._frame(batch, b"" if body is None else body, alone_fields(item))
+        return batch
+
     def _add_alone(self, message: Any, reserved: bool) -> Batch:
         """An entry that is not batch-framed."""
         transaction = message.txn if type(message) is Special else None
@@ -213,20 +241,13 @@ class Gathering:
             self.seal()  # in order
         portion = self._take_room(message, reserved)
         item = plain(message)
-        body, key, properties, event_time, ordering_key, _, key_b64 = item
+        body = item[0]
         batch = self._new_batch(item)
         batch.held = portion
         batch.batched = False
         batch.count = 1
         self.next_sequence = batch.sequence_id + 1
-        fields: dict[str, Any] = {
-            "properties": properties,
-            "partition_key": key,
-            "key_b64": key_b64 or None,
-            "ordering_key": ordering_key,
-            "event_time": event_time,
-            "null_value": body is None,
-        }
+        fields = alone_fields(item)
         if type(message) is Special:
             fields |= self._special(message)
         self._frame(batch, b"" if body is None else body, fields)
@@ -331,7 +352,7 @@ class Gathering:
         if item[5] > -1:
             self.next_sequence = item[5]
         deadline = self.client.driver.now.mono + self.options.send_timeout
-        batch = Batch(self.client, self._owner.topic.partition, self.next_sequence, deadline)
+        batch = Batch(self.client, self._partition, self.next_sequence, deadline)
         batch.first = item
         if self._counting:
             batch.window = self.window
@@ -413,4 +434,17 @@ def of_batch(batch: Batch, count: int) -> dict[str, Any]:
         "key_b64": key_b64 or None,
         "ordering_key": ordering_key,
         "num_messages": count,
+    }
+
+
+def alone_fields(item: Item) -> dict[str, Any]:
+    """What the metadata of an entry says about its one message."""
+    body, key, properties, event_time, ordering_key, _, key_b64 = item
+    return {
+        "properties": properties,
+        "partition_key": key,
+        "key_b64": key_b64 or None,
+        "ordering_key": ordering_key,
+        "event_time": event_time,
+        "null_value": body is None,
     }

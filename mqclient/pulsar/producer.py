@@ -19,6 +19,7 @@ from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.framing import Framer
 from mqclient.pulsar.gathering import Full, Gathering
+from mqclient.pulsar.holding import Held
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
@@ -60,6 +61,9 @@ class ProducerEngine:
         )
         self._future = client.impl.handover.SendFuture
         self._loop = getattr(client.driver, "loop", None)
+        self._joins = False
+        """A submit is under way."""
+        self._held = Held(client.driver, client.timers, options.linger, self._write_held)
         self._named = False
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
@@ -87,10 +91,14 @@ class ProducerEngine:
 
     def submit(self, message: Any, reserved: bool = False) -> SendFuture | None:
         """Take one message; its future, or None while there is no room for it: see `submit_late`."""
+        self._joins = True
         try:
             batch = self._gathering.add(message, reserved)
         except Full:
+            self._write_held()  # whoever waits for room waits for receipts
             return None
+        finally:
+            self._joins = False
         future: SendFuture = self._future(batch, batch.count - 1)
         return future
 
@@ -170,6 +178,7 @@ class ProducerEngine:
     def flush(self) -> Slot[None]:
         """Send what gathers; done when everything taken so far has its outcome."""
         self._gathering.seal()
+        self._write_held()
         if not len(self.pending):
             return completed(None)
         slot: Slot[None] = Slot()
@@ -225,10 +234,22 @@ class ProducerEngine:
     def ship(self, batch: Batch) -> None:
         self.counts["messages"] += batch.count
         self.counts["batches"] += 1
+        joins = self._joins and not batch.batched and len(self.pending)
         self.pending.append(batch)
         connection = self.attachment.connection
-        if connection is not None and self.attachment.attached:
-            connection.write(batch.frame)
+        if connection is None or not self.attachment.attached:
+            return
+        if joins:
+            self._held.add(batch.frame)
+        else:
+            connection.write(*self._held.take(), batch.frame)
+
+    def _write_held(self, frames: list[bytes] | None = None) -> None:
+        """Receipts came, nobody submits any more, or it is enough."""
+        connection = self.attachment.connection
+        frames = self._held.take() if frames is None else frames
+        if frames and connection is not None and self.attachment.attached:
+            connection.write(*frames)
 
     # ---- told by attachment and connection
 
@@ -257,6 +278,7 @@ class ProducerEngine:
         self.counts["resent"] += len(self.pending)
         for batch in self.pending:
             batch.landed = 0
+        self._held.take()  # they are among the pending ones
         connection.write(*[batch.frame for batch in self.pending])
 
     def _producer_command(self) -> requests.Command:
@@ -286,6 +308,7 @@ class ProducerEngine:
         if self._asked is not None:
             self._asked.fail(error)
         self._gathering.stop()
+        self._held.stop()
         if self.framer.sealer is not None:
             self.framer.sealer.stop()
         self.pending.fail_all(error)
@@ -305,6 +328,8 @@ class ProducerEngine:
         pending.pop()
         self.published = max(self.published, head.last_sequence_id)
         head.complete(ledger, entry)
+        if len(self._held):
+            self._write_held()
         if not len(pending):
             self._gathering.seal()
 
