@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,9 +48,16 @@ def serves(broker: EmbeddedBroker | Process) -> None:
     """Both protocols, from end to end."""
     name = f"t{random.getrandbits(48):x}"
     addresses = broker.addresses()
-    with rocketmq.Client(addresses["name_server"]) as client, client.producer("p") as producer:
+    patient: dict[str, Any] = {"connect_timeout": PATIENCE / 3, "request_timeout": PATIENCE / 3}
+    with (
+        rocketmq.Client(addresses["name_server"], **patient) as client,
+        client.producer("p") as producer,
+    ):
         assert producer.send(rocketmq.Message(name, b"x"), timeout=PATIENCE).ok
-    with pulsar.Client(addresses["pulsar_url"]) as other, other.producer(name, timeout=PATIENCE) as sender:
+    with (
+        pulsar.Client(addresses["pulsar_url"], operation_timeout=PATIENCE, connect_timeout=PATIENCE) as other,
+        other.producer(name, timeout=PATIENCE) as sender,
+    ):
         sender.send(b"x", timeout=PATIENCE)
 
 
