@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import SystemRandom
 
 BOOT_SECONDS = 180.0  # seen: 9 s alone, 61 s on a loaded machine
+CHANCE = SystemRandom()
 STOP_SECONDS = 30.0  # seen: a RocketMQ broker takes 14 s for its shutdown steps
 
 
@@ -69,19 +72,20 @@ class Jvm:
 
 
 def free_port(*offsets: int) -> int:
-    """A port that is free now, and so are those at these distances from it (a broker opens several)."""
+    """A port that is free now, and so are those at these distances from it (a broker opens several).
+
+    It lies below those that outgoing connections get: a JVM takes seconds until it binds, and one of these was there.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if 1024 < port < 65000 and all(_free(port + offset) for offset in offsets):
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        if all(_free(port + offset) for offset in (0, *offsets)):
             return port
 
 
 def _free(port: int) -> bool:
     with socket.socket() as probe:
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind(("", port))
         except OSError:
             return False
     return True
