@@ -67,7 +67,7 @@ class AdminEngine:
             raise ConfigError(f"model={model!r}: {' or '.join(map(repr, MODELS))}")
         reset = GroupReset(self._client, group, topic, when_ms(when))
         if dry_run:
-            return (yield from reset.dry_steps())
+            return (yield from reset.dry_steps(model == "broadcasting", force))
         if model == "broadcasting":
             return (yield from reset.broadcasting_steps(switch_form))
         return (yield from reset.clustering_steps(force))

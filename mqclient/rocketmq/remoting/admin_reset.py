@@ -42,12 +42,14 @@ class ResetReport(NamedTuple):
     """What a reset did: the new offsets, and of a broadcasting group what became of each member.
 
     `members`: client id to "moved" (it said so), "asked" (the broker told it), or why it did not move. `failed`: broker
-    to what went wrong there; the others went on.
+    to what went wrong there; the others went on. `before`, of a dry run: where each queue is now, for broadcasting the
+    member that is furthest behind; None: nowhere yet.
     """
 
     offsets: dict[MessageQueue, int]
     members: dict[str, str]
     failed: dict[str, str]
+    before: dict[MessageQueue, int | None]
 
 
 class GroupReset:
@@ -61,7 +63,7 @@ class GroupReset:
         self._wall_ms = wall_ms
         self._switch_form = False
         self._id = f"{client.random.getrandbits(64):016x}"
-        self.report = ResetReport({}, {}, {})
+        self.report = ResetReport({}, {}, {}, {})
 
     def clustering_steps(self, force: bool) -> Steps[ResetReport]:
         """222 to every broker; a failure of one is kept in the report unless it was the only one."""
@@ -75,10 +77,36 @@ class GroupReset:
         yield from self._brokers_steps(self._broadcasting_broker_steps)
         return self.report
 
-    def dry_steps(self) -> Steps[ResetReport]:
-        """Only look: where each queue would go."""
-        yield from self._brokers_steps(lambda name, queues, address: self._targets_steps(queues, address))
+    def dry_steps(self, broadcasting: bool = False, force: bool = True) -> Steps[ResetReport]:
+        """Only look: from where each queue would go where."""
+
+        def look(name: str, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int]]:
+            targets = yield from self._targets_steps(queues, address)
+            now = yield from (self._held_steps(queues, address) if broadcasting else self._all_stored(queues, address))
+            self.report.before.update(now)
+            return targets if force or broadcasting else {q: to for q, to in targets.items() if to < (now[q] or 0)}
+
+        yield from self._brokers_steps(look)
         return self.report
+
+    def _all_stored(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int | None]]:
+        now: dict[MessageQueue, int | None] = {}
+        for queue in queues:
+            now[queue] = yield from self._stored_steps(queue, address)
+        return now
+
+    def _held_steps(self, queues: list[MessageQueue], address: str) -> Steps[dict[MessageQueue, int | None]]:
+        """Of each queue the least that a member has in its memory."""
+        fields = {"group": self._group, "topic": self._topic}
+        held: dict[MessageQueue, int | None] = dict.fromkeys(queues)
+        frame = yield self._client.ask(address, Request.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
+        tables = (read_body(frame.body).get("consumerTable") or {}) if frame.code == Response.SUCCESS else {}
+        for table in tables.values():
+            for queue, offset in offset_table({"offsetTable": table}).items():
+                if queue in held:
+                    least = held[queue]
+                    held[queue] = offset if least is None else min(least, offset)
+        return held
 
     def _brokers_steps(self, work: Any) -> Steps[None]:
         route = yield self._client.routes.fetch(self._topic)
@@ -117,11 +145,21 @@ class GroupReset:
             stored = yield from self._stored_steps(queue, address)
             if stored is None or offset >= stored:
                 continue
-            fields = requests.reset_offset(self._group, self._topic, self._wall_ms, False)
-            fields |= {"queueId": str(queue.queue_id), "offset": str(offset)}
-            yield from self._client.ask_steps(address, Request.INVOKE_BROKER_TO_RESET_OFFSET, fields)
+            yield from self._back_steps(queue, offset, address)
             moved[queue] = offset
         return moved
+
+    def _back_steps(self, queue: MessageQueue, offset: int, address: str) -> Steps[None]:
+        fields = requests.reset_offset(self._group, self._topic, self._wall_ms, False)
+        fields |= {"queueId": str(queue.queue_id), "offset": str(offset)}
+        try:
+            yield from self._client.ask_steps(address, Request.INVOKE_BROKER_TO_RESET_OFFSET, fields)
+        except BrokerError as error:
+            if error.code != Response.CONSUMER_NOT_ONLINE:
+                raise
+            # The old form wants members; without any, their offsets are the broker's alone.
+            fields = requests.update_offset(self._group, queue, offset)
+            yield from self._client.ask_steps(address, Request.UPDATE_CONSUMER_OFFSET, fields)
 
     def _stored_steps(self, queue: MessageQueue, address: str) -> Steps[int | None]:
         fields = requests.query_offset(self._group, queue, strict=True)

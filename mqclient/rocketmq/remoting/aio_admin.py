@@ -148,6 +148,8 @@ class Admin(Lazily):
     ) -> ResetReport:
         """Move a group: "earliest", "latest", a datetime or milliseconds. Without `force` no queue moves forward.
 
+        `dry_run=True` only looks: the report's `before` and `offsets` say from where each queue would go where.
+
         `model="broadcasting"` reaches every member on any broker, and the report says of each what became of it.
         Members that are no mqclient stay where they are on today's brokers, unless `switch_form=True` lets us put those
         into the old form of resets for a moment: that needs an operator's rights and rewrites their configuration file.

@@ -121,7 +121,40 @@ def test_looking_moves_nothing(codec: Any, tmp_path: Path) -> None:
     _, got = listen(cluster, tmp_path)
     assert set(reset(cluster, "dry_steps", 0).offsets.values()) == {0}
     assert set(reset(cluster, "dry_steps", -1).offsets.values()) == {5}
+    held = reset(cluster, "dry_steps", 0, True)
+    assert set(held.before.values()) == {5}
+    assert set(reset(cluster, "dry_steps", 0).before.values()) == {None}  # the broker knows nothing of them
+    cluster.control.answer("INVOKE_BROKER_TO_GET_CONSUMER_STATUS", 1, "no members")
+    assert set(reset(cluster, "dry_steps", 0, True).before.values()) == {None}
     assert len(got) == 10
+
+
+def test_looking_without_force_names_only_what_would_go_back(codec: Any) -> None:
+    cluster = make(codec)
+    push = cluster.client().push("audit", TOPIC, start="first")
+    cluster.world.advance(10)
+    with push.driver.enter():
+        push.engine.close(1.0)
+    cluster.world.run()
+    back = reset(cluster, "dry_steps", 0, False, False)
+    assert set(back.offsets.values()) == {0}
+    assert set(back.before.values()) == {5}
+    assert reset(cluster, "dry_steps", -1, False, False).offsets == {}
+
+
+def test_an_old_broker_without_members_is_told_where_to_go_back_to(codec: Any) -> None:
+    cluster = make(codec, server_side_reset=False)
+    push = cluster.client().push("audit", TOPIC, start="first")
+    cluster.world.advance(10)
+    with push.driver.enter():
+        push.engine.close(1.0)
+    cluster.world.run()
+    assert set(reset(cluster, "clustering_steps", 0, False).offsets.values()) == {0}
+    assert cluster.broker.offsets.stored["audit", TOPIC, 0] == 0
+    cluster.broker.offsets.stored["audit", TOPIC, 0] = 3
+    cluster.control.answer("INVOKE_BROKER_TO_RESET_OFFSET", 1, "no")
+    with pytest.raises(RemoteError):
+        reset(cluster, "clustering_steps", 0, False)
 
 
 def test_an_old_broker_that_refuses_for_another_reason(codec: Any, tmp_path: Path) -> None:
