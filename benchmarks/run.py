@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not measured.figures:
         print("nothing was measured", file=sys.stderr)
         return 1
-    asked = bounds.load()
+    asked = bounds.load() + bounds.load(bounds.SPARK)
     table = report.rows(measured.figures, asked)
     folder = RESULTS / ("reference" if given.reference else "latest")
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,13 +6,13 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqclient.spark import pulsar_source, rocketmq_source, schema
 from mqclient.spark.arrow import Maker, Piece
-from mqclient.spark.formats import Part
-from mqclient.spark.options import read_options
+from mqclient.spark.read_options import read_options
+from mqclient.spark.reading import Part
 
 SYSTEMS = {"rocketmq": rocketmq_source, "pulsar": pulsar_source}
 BATCH = 4000
@@ -54,6 +54,9 @@ class MemoryFormat(Rival):
     def reader(self, schema: Any) -> DataSourceReader:
         return MemoryReader(dict(self.options), schema)
 
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return MemoryStream(dict(self.options), schema)
+
 
 class MemoryReader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: Any) -> None:
@@ -64,14 +67,38 @@ class MemoryReader(DataSourceReader):
         return [InputPartition(number) for number in range(2)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        system = SYSTEMS[self._options["system"]]
-        size, rows = int(self._options["size"]), int(self._options["rows"]) // 2
-        count = min(BATCH if size > 500 else 10_000, rows)
-        maker = Maker(to_arrow_schema(self._schema, timezone="UTC"), schema.by_name(system.COLUMNS))
-        made, same = columns(size, count), {"topic": "topic", "broker": "broker-a", "queue": 0}
-        same |= {"partition": 0, "ledgerId": 1, "entryId": 1}
-        for _ in range(rows // count):
-            yield maker.record_batch([Piece(made, count, same, 0, count)])
+        return from_memory(self._options, int(self._options["rows"]) // 2, self._schema)
+
+
+class MemoryStream(DataSourceStreamReader):
+    """So many triggers of so many rows each, then silence."""
+
+    def __init__(self, options: dict[str, str], schema: Any) -> None:
+        self._options = {key.lower(): value for key, value in options.items()}
+        self._schema = schema
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"trigger": 0}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
+        return {"trigger": min((start or self.initialOffset())["trigger"] + 1, int(self._options["triggers"]))}
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(2)] if start != end else []
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        rows = int(self._options["maxoffsetspertrigger"]) // 2
+        return from_memory(self._options, rows, self._schema) if partition.value is not None else iter(())
+
+
+def from_memory(options: dict[str, str], rows: int, spark_schema: Any) -> Iterator[Any]:
+    system, size = SYSTEMS[options["system"]], int(options["size"])
+    count = min(BATCH if size > 500 else 10_000, rows)
+    maker = Maker(to_arrow_schema(spark_schema, timezone="UTC"), schema.by_name(system.COLUMNS))
+    made, same = columns(size, count), {"topic": "topic", "broker": "broker-a", "queue": 0}
+    same |= {"partition": 0, "ledgerId": 1, "entryId": 1}
+    for _ in range(rows // count):
+        yield maker.record_batch([Piece(made, count, same, 0, count)])
 
 
 class TupleFormat(Rival):
@@ -110,7 +137,7 @@ class TupleReader(DataSourceReader):
         assign = {rocketmq.MessageQueue(*part.queue): (part.start, part.end)}
         left, when = part.end - part.start, datetime(2026, 1, 1, tzinfo=timezone.utc)
         with (
-            rocketmq_source.client(self._options.address) as client,
+            rocketmq_source.client(self._options.access) as client,
             client.pull_consumer("tuples", assign=assign, pull_batch=4096) as consumer,
         ):
             while left:
@@ -134,7 +161,7 @@ class TupleReader(DataSourceReader):
 
         when = datetime(2026, 1, 1, tzinfo=timezone.utc)
         with (
-            pulsar_source.client(self._options.address, None) as client,
+            pulsar_source.client(self._options.access) as client,
             client.reader(part.topic, start="earliest", receiver_queue=pulsar_source.WINDOW) as reader,
         ):
             last = None

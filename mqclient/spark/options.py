@@ -28,7 +28,6 @@ class Option(NamedTuple):
 NAME_SERVER: Final = Option("nameServer", ("namesrv", "name.server"))
 SERVICE_URL: Final = Option("serviceUrl", ("service.url",))
 TOPIC: Final = Option("topic", ("subscribe", "topics", "path"))
-TOKEN: Final = (Option("token"), Option("tokenFile"), Option("tokenEnv"))
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """What Spark passes on although it is meant for itself."""
 

@@ -6,15 +6,15 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from typing import Any, Final
 
 from mqclient import pulsar
 from mqclient.errors import ConfigError, MQError
-from mqclient.spark.access import Access, pulsar_client
-from mqclient.spark.options import LATEST, Position, Secret
+from mqclient.spark.access import pulsar_client
+from mqclient.spark.options import LATEST, Position
 from mqclient.spark.plan import Ahead
 from mqclient.spark.pulsar_places import BEGIN, Place, Range, behind, full, nested, order
 from mqclient.spark.read_options import TIME, ReadOptions, time_of
@@ -26,13 +26,6 @@ FAR: Final = 1 << 40
 """An entry behind the end of every ledger: what comes after it lies in the next one."""
 SYSTEM: Final = re.compile(r"__.*")
 """Names of the broker's own topics begin so."""
-
-
-def client(access: Access | str, token: Secret | None = None) -> AbstractContextManager[pulsar.Client]:
-    """This process' client of this service."""
-    if isinstance(access, str):
-        access = Access(access, (), () if token is None else (("token", token),))
-    return pulsar_client(access)
 
 
 class Heads:
@@ -51,7 +44,7 @@ class Heads:
     def look(self) -> dict[str, Place]:
         """Of each topic or partition the place of its last message, BEGIN if it is empty."""
         if self._client is None:
-            self._client = self._open.enter_context(client(self._options.access))
+            self._client = self._open.enter_context(pulsar_client(self._options.access))
         if self._clock() - self._named_at >= self._options.refresh:
             self._names = self._partitions()
             self._named_at = self._clock()

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.spark import schema
+from mqclient.spark.access import pulsar_client as client
 from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.filters import Bounds
 from mqclient.spark.options import EARLIEST
-from mqclient.spark.pulsar_heads import FORMAT, Heads, ahead_of, client, reading
+from mqclient.spark.pulsar_heads import FORMAT, Heads, ahead_of, reading
 from mqclient.spark.pulsar_places import (
     BEGIN,
     Place,

@@ -6,14 +6,14 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from difflib import get_close_matches
 from typing import Any, Final
 
 from mqclient import rocketmq
 from mqclient.errors import ConfigError, DeadlineError, MQError
 from mqclient.spark import schema
-from mqclient.spark.access import Access, rocketmq_client
+from mqclient.spark.access import rocketmq_client as client
 from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.filters import Bounds
 from mqclient.spark.options import EARLIEST, Position
@@ -35,7 +35,7 @@ from mqclient.spark.plan import (
 )
 from mqclient.spark.read_options import ROCKETMQ_SOURCE, TIME, ReadOptions, time_of
 
-__all__ = ["advance", "behind", "firsts", "flat", "heads", "nested", "plan", "read", "resolve"]
+__all__ = ["advance", "behind", "client", "firsts", "flat", "heads", "nested", "plan", "read", "resolve"]
 """Together with the rest of this module: what `stream.Tracker` and `formats` ask of a system."""
 
 log = logging.getLogger("mqclient.spark")
@@ -55,11 +55,6 @@ SYSTEM: Final = re.compile(r"%RETRY%.*|%DLQ%.*|rmq_sys_.*|RMQ_SYS_.*|.*_REPLY_TO
                            r"SELF_TEST_TOPIC|OFFSET_MOVED_EVENT|TRANS_CHECK_MAX_TIME_TOPIC|BenchmarkTest|DefaultCluster|"
                            r"DefaultHeartBeatSyncerTopic")  # fmt: skip
 """What no pattern finds: topics of brokers themselves."""
-
-
-def client(access: Access | str) -> AbstractContextManager[rocketmq.Client]:
-    """This process' client of these name servers."""
-    return rocketmq_client(Access(access) if isinstance(access, str) else access)
 
 
 class Heads:

@@ -14,7 +14,6 @@ from mqclient.broker import EmbeddedBroker
 from mqclient.errors import DeadlineError
 from mqclient.spark import pulsar_source
 from mqclient.spark.filters import Bounds
-from mqclient.spark.pulsar_heads import Heads
 from mqclient.spark.pulsar_places import BEGIN, Range
 from mqclient.spark.pulsar_source import plan, read
 from mqclient.spark.read_options import ReadOptions, read_options
@@ -88,9 +87,3 @@ def test_what_does_not_come_in_time_is_an_error(
     beyond = Range(part.topic, part.upto, (part.upto[0], part.upto[1] + 5, -1))
     with pytest.raises(DeadlineError, match=r"nothing came for 1 s after .* is not reached"):
         bodies(options, [beyond])
-
-
-def test_the_sink_may_still_name_an_address_alone(broker: EmbeddedBroker) -> None:
-    with pulsar_source.client(broker.pulsar_url) as client:
-        assert client.ping()
-    Heads(asked(broker, topic="x")).close()
