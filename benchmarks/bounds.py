@@ -57,9 +57,9 @@ class Measured:
         return "; ".join(sorted(reasons)) or None
 
 
-def load(path: Path = BOUNDS) -> list[Bound]:
+def load(path: Path | None = None) -> list[Bound]:
     """What bounds.json asks, ValueError if it cannot be understood."""
-    return [_bound(name, value) for name, value in json.loads(path.read_text(encoding="utf-8")).items()]
+    return [_bound(name, value) for name, value in json.loads((path or BOUNDS).read_text(encoding="utf-8")).items()]
 
 
 def _bound(name: str, value: dict[str, Any]) -> Bound:
