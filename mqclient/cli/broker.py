@@ -6,7 +6,7 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mqclient.broker import EmbeddedBroker
@@ -105,11 +105,37 @@ def size(count: int) -> str:
 
 def table(topics: list[TopicRow], speeds: Speeds) -> Any:
     """The rows as rich shows them."""
+    from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    shown = Table(title="no topics yet" if not topics else None, header_style="bold cyan", border_style="dim")
+    if not topics:
+        return Text("no topics yet", style="dim")
+    shown = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", padding=0)
     for name in COLUMNS:
-        shown.add_column(name, justify="left" if name in ("topic", "group") else "right", no_wrap=name != "topic")
-    for row in lines(topics, speeds):
-        shown.add_row(*(("", *row[1:]) if row[4] else row))
+        left = name in ("topic", "group")
+        shown.add_column(name, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+    for row in together(lines(topics, speeds)):
+        shown.add_row(*row)
     return shown
+
+
+def together(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """A topic's first group stands in the topic's row, the others below it.
+
+    >>> list(together([("a", "1", "", "", ""), ("a", "", "", "", "g"), ("a", "", "", "", "h"), ("b", "2", "", "", "")]))
+    [('a', '1', '', '', 'g'), ('', '', '', '', 'h'), ('b', '2', '', '', '')]
+    """
+    waiting: tuple[str, ...] = ()
+    for row in rows:
+        if not row[4]:
+            if waiting:
+                yield waiting
+            waiting = row
+        elif waiting:
+            yield waiting[:4] + row[4:]
+            waiting = ()
+        else:
+            yield "", *row[1:]
+    if waiting:
+        yield waiting

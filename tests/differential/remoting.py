@@ -7,6 +7,7 @@ masked by its kind, so that it must still be there and look alike; everything el
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from contextlib import ExitStack
 from typing import Any
@@ -30,6 +31,11 @@ OWN = {
     "lastTimestamp",
     "lastUpdateTimestamp",
     "recallHandle",
+    "consumeTimeStampStr",
+    "delayTime",
+    "maxTimeStampStr",
+    "minTimeStampStr",
+    "physicOffset",
     "topicPutTps",
 }
 """Fields whose value is each broker's own; that they are there is compared."""
@@ -73,6 +79,15 @@ class Script:
     def ask(self, step: str, raw: Raw, code: int, body: bytes = b"", **fields: Any) -> Any:
         """A step: ask and note the answer."""
         return self.note(step, raw.answer(raw.tell(code, body, **fields), 20.0))
+
+    def indexed(self, raw: Raw, topic: str, *counts: int) -> None:
+        """Wait until so many messages of each queue can be seen: a real broker indexes a moment after its receipt."""
+        deadline = time.monotonic() + 20
+        for queue, count in enumerate(counts):
+            place: dict[str, Any] = {"topic": topic, "queueId": queue}
+            while int(raw.ask(Request.GET_MAX_OFFSET, **place).field("offset")) < count:
+                assert time.monotonic() < deadline, f"queue {queue} of {topic} never had {count} messages"
+                time.sleep(0.01)
 
     def pull(self, step: str, raw: Raw, group: str, topic: str, offset: int, queue: int = 0, **fields: Any) -> Any:
         asked = pull_fields(group, topic, offset, queue, **fields)

@@ -28,6 +28,7 @@ def sends(script: Script) -> None:
     script.ask("batch", raw, Request.SEND_BATCH_MESSAGE, batch.seal(), **short_fields(topic, 0, unique, batch="true"))
     raw.tell(Request.SEND_MESSAGE_V2, b"one way", oneway=True, **short_fields(topic, 0))
     script.ask("compressed", raw, Request.SEND_MESSAGE_V2, b"not really", **short_fields(topic, 0, sysFlag=1))
+    script.indexed(raw, topic, 6, 2)
     script.ask("max after all", raw, Request.GET_MAX_OFFSET, topic=topic, queueId=0)
     script.pull("what queue 0 holds", raw, script.called("g"), topic, 0)
     script.pull("what queue 1 holds", raw, script.called("g"), topic, 0, 1)
@@ -68,6 +69,7 @@ def pulls(script: Script) -> None:
     for number in range(4):
         properties = f"TAGS\x01{'ab'[number % 2]}\x02n\x01{number}\x02"
         raw.ask(Request.SEND_MESSAGE_V2, b"m%d" % number, **short_fields(topic, 0, properties))
+    script.indexed(raw, topic, 4)
     for step, offset in (("found", 0), ("found later", 3), ("at the end", 4), ("beyond", 9), ("negative", -1)):
         script.pull(step, raw, group, topic, offset)
     script.pull("two at most", raw, group, topic, 0, maxMsgNums=2)
@@ -96,6 +98,7 @@ def offsets(script: Script) -> None:
     topic, other = script.topic(raw, "measured", 2), script.called("unknown")
     for _ in range(3):
         raw.ask(Request.SEND_MESSAGE_V2, b"x", **short_fields(topic, 0))
+    script.indexed(raw, topic, 3)
     for where, place in (
         ("full", (topic, 0)),
         ("empty", (topic, 1)),
@@ -129,6 +132,7 @@ def code_25(script: Script) -> None:
     raw, group = script.connect(), script.called("versions")
     topic = script.topic(raw, "versioned", 1)
     raw.ask(Request.SEND_MESSAGE_V2, b"x", **short_fields(topic, 0))
+    script.indexed(raw, topic, 1)
 
     def pull(step: str, version: int, flag: int = 0) -> None:
         script.pull(step, raw, group, topic, 0, sysFlag=flag, subVersion=version)
@@ -272,6 +276,7 @@ def _filled(script: Script, raw: Raw, group: str, model: str = "CLUSTERING") -> 
     for queue in range(2):
         for _ in range(4):
             raw.ask(Request.SEND_MESSAGE_V2, b"x", **short_fields(topic, queue))
+    script.indexed(raw, topic, 4, 4)
     raw.ask(Request.HEART_BEAT, heartbeat("one@1", group, {topic: 1}, model))
     return topic
 
@@ -284,6 +289,16 @@ def administration(script: Script) -> None:
     script.ask("no route", names, Request.GET_ROUTEINFO_BY_TOPIC, topic=script.called("nowhere"))
     script.ask("topic statistics", raw, Request.GET_TOPIC_STATS_INFO, topic=topic)
     script.ask("consumption", raw, Request.GET_CONSUME_STATS, consumerGroup=group, topic=topic)
+    span: dict[str, Any] = {"topic": topic, "group": group}
+    script.ask("time span", raw, Request.QUERY_CONSUME_TIME_SPAN, **span)
+    script.ask("time span of no topic", raw, Request.QUERY_CONSUME_TIME_SPAN, topic=script.called("no"), group=group)
+    script.ask("correction", raw, Request.QUERY_CORRECTION_OFFSET, topic=topic, compareGroup=group)
+    script.ask(
+        "correction of nobody", raw, Request.QUERY_CORRECTION_OFFSET, topic=topic, compareGroup=script.called("no")
+    )
+    piece: dict[str, Any] = {"topic": topic, "queueId": 0, "index": 1, "count": 2}
+    script.ask("index", raw, Request.QUERY_CONSUME_QUEUE, **piece)
+    script.ask("index of no queue", raw, Request.QUERY_CONSUME_QUEUE, **(piece | {"queueId": 77}))
     script.ask("topic", raw, Request.GET_TOPIC_CONFIG, topic=topic)
     script.ask("group", raw, Request.GET_SUBSCRIPTIONGROUP_CONFIG, group=group)
     script.ask("no such topic", raw, Request.GET_TOPIC_CONFIG, topic=script.called("nowhere"))

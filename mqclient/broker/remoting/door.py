@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.broker.remoting import (
     access,
     assignments,
+    consumption,
     groups,
     locks,
     membership,
@@ -94,6 +95,7 @@ class Service:
             **offsets.table(self.offsets),
             **membership.table(self.members),
             **locks.table(self.locks),
+            **consumption.table(consumption.Consumption(self.broker, self.offsets)),
             **retry.table(self.retries),
             **reset.table(self.resets),
             **relay.table(self.relays),

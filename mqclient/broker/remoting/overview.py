@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 
 from mqclient.broker.overview import GroupRow, TopicRow
 from mqclient.broker.remoting.state import SYSTEM_TOPICS, Topic
+from mqclient.rocketmq.model import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from mqclient.broker.remoting.door import Service
 
 
 def rows(services: list[Service]) -> Iterator[TopicRow]:
-    """Topics with messages, over all brokers; those that a broker makes for itself are left out."""
+    """Topics with queues in use, over all brokers; those that a broker makes for itself are left out, and the retry
+    topics to which nothing was sent back."""
     names = {name for service in services for name, topic in service.broker.topics.items() if topic.queues}
     for name in sorted(names - SYSTEM_TOPICS.keys()):
         held = [(service, topic) for service in services if (topic := service.broker.topics.get(name)) is not None]
         logs = [queue.log for _, topic in held for queue in topic.queues.values()]
+        if name.startswith(RETRY_PREFIX) and not any(log.next for log in logs):
+            continue
         yield TopicRow("rocketmq", name, sum(log.next for log in logs), sum(log.bytes for log in logs), _groups(held))
 
 

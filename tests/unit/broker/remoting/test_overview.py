@@ -25,6 +25,8 @@ def test_topics_and_groups_over_all_brokers(codec: Any) -> None:
         (group,) = topic.groups
         assert (topic.protocol, topic.name, topic.messages, topic.bytes > 1000) == ("rocketmq", "orders", 10, True)
         assert (group.name, group.members, group.done, group.behind) == ("report", 1, 4, 6)
+        producer.send(rocketmq.Message("%RETRY%report", b"again"))
+        assert [topic.name for topic in broker.overview()] == ["%RETRY%report", "orders"]
 
 
 def test_pulls_that_wait(codec: Any) -> None:
