@@ -75,11 +75,14 @@ class Message:
         self.topic = topic
         self.body = body
         self.tag = tag
-        self.keys = [keys] if isinstance(keys, str) else list(keys)
+        empty = type(keys) is tuple and not keys
+        self.keys = [] if empty else [keys] if isinstance(keys, str) else list(keys)
         self.properties = dict(properties) if properties else {}
         self.delay_level = delay_level
         """Of the broker's list, 1 to 18 (1 s to 2 h) by default; 0: not delayed."""
-        self.deliver_at = int(deliver_at.timestamp() * 1000) if isinstance(deliver_at, datetime) else deliver_at
+        if deliver_at is not None and isinstance(deliver_at, datetime):
+            deliver_at = int(deliver_at.timestamp() * 1000)
+        self.deliver_at = deliver_at
         """Milliseconds since the epoch; 5.x brokers keep it till then, at most 3 days by default."""
         self.deliver_after = deliver_after
         """Seconds, as `deliver_at`."""

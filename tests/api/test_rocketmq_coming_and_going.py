@@ -202,12 +202,12 @@ def gaps(churn: Churn, turns: dict[str, list[Turn]], end: float) -> list[float]:
     found = []
     deaths = [member.killed for member in churn.all if member.killed]
     for when in churn.peaceful:
-        if any(died <= when + 5 and when < died + 65 for died in deaths):
+        if any(died <= when < died + 65 for died in deaths):
             continue
         for calls in turns.values():
-            after = next((turn.began for turn in calls if turn.began >= when), None)
-            if after is not None or when < end - 5:
-                found.append((end if after is None else after) - when)
+            after = next((turn.began for turn in calls if turn.began >= when), end)
+            if not any(when < died < after for died in deaths):
+                found.append(after - when)
     return sorted(found)
 
 
