@@ -110,7 +110,17 @@ class EmbeddedBroker:
 
     `brokers`: how many RocketMQ brokers (`broker-a`, `broker-b` …) stand behind the one name server. `impl`: "native"
     or "pure", by default what the client uses. `seed`: everything that is left to chance. `settings`: broker options in
-    the protocol's own words, such as `useServerSideResetOffset="false"` or `mqcloud_patch=True`.
+    the protocols' own words, such as `useServerSideResetOffset="false"`; among them:
+
+    - `accounts`: a list of dicts as in plain_acl.yml (`accessKey`, `secretKey`, `admin`, `topicPerms` …), asked for by
+      `aclEnable=True` as 4.9 does it or `authenticationEnabled=True` as 5.x does; of Pulsar `pulsar_token` or
+      `tokenSecretKey`, `pulsar_basic={user: password}`, `pulsar_tls_roles=True`, `anonymousUserRole`.
+    - `tlsCertificateFilePath`, `tlsKeyFilePath` (PEM): TLS on both protocols, on Pulsar at `pulsar_tls_url`;
+      `tlsTrustCertsFilePath` and `tlsRequireTrustedClientCertOnConnect` for clients with certificates;
+      `tlsServerMode="enforcing"` for RocketMQ connections without TLS to be refused.
+    - `address_server=True`: a page that lists the name server, at `addresses()["address_server"]`.
+    - `serializeType="ROCKETMQ"`: RocketMQ headers in the binary form, not as JSON.
+    - `mqcloud_patch=True`: the two changes of MQCloud's brokers to resets; `server_side_reset=False`: resets as of 4.x.
 
     `data`: a folder that keeps logs, offsets, topics and cursors: what was acknowledged is there at the next start,
     however this process ended. With `fsync` it also outlives the machine. Without a folder all is in memory.

@@ -177,6 +177,10 @@ class Log:
         """0 of a record that is gone."""
         return self._marks[number - self._kept] if number >= self._kept else 0
 
+    def marks(self) -> array[int]:
+        """Those of all records that are kept."""
+        return self._marks[self.first - self._kept :]
+
     def read(self, start: int, count: int, limit: int) -> tuple[list[memoryview], int]:
         """Up to `count` records and `limit` bytes (one at least) as few contiguous views, and the number after."""
         views: list[memoryview] = []

@@ -60,7 +60,7 @@ class Topic:
         """Its log is one of a former run."""
         if len(self.log):
             self._latest = self.log.time(self.log.next - 1)
-        self.messages_in = sum(self.messages(entry) for entry in range(self.log.first, self.log.next))
+        self.messages_in = sum(map(abs, self.log.marks()))
         self.bytes_in = self.log.bytes
 
     def append(self, entry: Any) -> int:

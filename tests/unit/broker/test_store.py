@@ -73,6 +73,7 @@ def test_trimming_forgets_whole_segments_and_hides_the_rest() -> None:
     assert (log.first, log.next, len(log), log.bytes) == (8, 20, 12, 140)
     assert joined(log, 8, 100) == (b"".join(b"%010d" % number for number in range(8, 20)), 20)
     assert (log.at_or_after(0), log.time(8)) == (8, 1080)
+    assert list(log.marks()) == [log.mark(number) for number in range(8, 20)]
     log.trim(3)  # never backwards
     assert log.first == 8
     log.trim(100)
