@@ -1,10 +1,12 @@
-"""RocketMQ consumers side by side: the Java client's push and ours, and our pull and asyncio; rates and processor time.
+"""RocketMQ consumers side by side: the Java client's push, the C++-based Python client's, ours; rates, processor time.
 
-`python -m benchmarks.peers.rocketmq_receives [--rounds N] [--messages N] [--name-server HOST:PORT] [--jars FOLDER]`
+`python -m benchmarks.peers.rocketmq_receives [--rounds N] [--messages N] [--name-server HOST:PORT | --real 5.5.0]
+[--jars FOLDER] [--python-client FOLDER]`
 
-Without a name server an embedded broker runs as a process of its own. A backlog of 128-byte bodies is read; measured is
-its second half, in a process for each line: only the client's processor time counts. `push` and `pull` ask for 1,024
-messages at once, `push32` for 32 as by default, `each` calls a handler for every message.
+By default an embedded broker runs as a process of its own; `--real` boots one of that release. A backlog of 128-byte
+bodies is read; measured is its second half, in a process for each line: only the client's processor time counts. `push`
+and `pull` ask for 1,024 messages at once, `push32` for 32 as by default, `each` calls a handler for every message, as
+the C++-based client does.
 """
 
 from __future__ import annotations
@@ -17,16 +19,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.peers.rocketmq import BODY, Round, broker, cpu_seconds, given, middle
+from benchmarks.peers.rocketmq import BODY, Round, broker, cpu_seconds, given, middle, unpacked
 from mqclient import rocketmq
 from mqclient.rocketmq import aio
 
 LINES = {"pull": 1024, "push": 1024, "push32": 32, "each": 1024, "asyncio": 1024}
 """Line -> messages asked for at once."""
-PUSHED = ("push", "push32")
+PEERS = {"push": ("java",), "push32": ("java",), "each": ("cpp",)}
+"""Line -> who has one of that kind."""
+CPP_SHARE = 10
+"""The C++-based client gets so much less to do: at its rate it takes as long."""
 ASKED = {"pull": 1_500_000, "push": 800_000, "asyncio": 600_000}
 """What the issue asks for over the embedded broker, messages a second."""
 
@@ -83,6 +92,26 @@ def ours(name_server: str, topic: str, line: str, count: int) -> Round:
             return half.round()
 
 
+def cpp(name_server: str, topic: str, count: int) -> Round:
+    """rocketmq-client-python calls back for each message; a group of its kind begins at the end, if it is not told."""
+    peer = import_module("rocketmq.client")  # has no types, and is there only for this comparison
+    half, group = Half(count), f"cpp-{topic}"
+    with rocketmq.Client(name_server) as judge, judge.admin() as admin:
+        admin.create_group(group)
+        admin.commit_offsets(group, dict.fromkeys(admin.offsets(topic), 0))
+    consumer = peer.PushConsumer(group)
+    consumer.set_name_server_address(name_server)
+    consumer.set_thread_count(4)
+
+    def handle(message: Any) -> Any:
+        half.came(1)
+        return peer.ConsumeStatus.CONSUME_SUCCESS
+
+    consumer.subscribe(topic, handle)
+    consumer.start()
+    return half.round()
+
+
 async def by_loop(name_server: str, topic: str, half: Half) -> Round:
     async with (
         aio.Client(name_server) as client,
@@ -109,27 +138,48 @@ def fill(name_server: str, topic: str, count: int) -> None:
 
 
 def one_round(client: str, line: str, name_server: str, topic: str, options: argparse.Namespace) -> Round:
-    where = [name_server, topic, str(LINES[line]) if client == "java" else line, str(options.messages)]
+    where = [name_server, topic, str(LINES[line]) if client == "java" else line, str(count_of(client, options))]
+    environment = dict(os.environ)
+    if client == "cpp":
+        where[2] = "cpp"
+        environment["LD_LIBRARY_PATH"] = f"{options.modules / 'rocketmq'}:{environment.get('LD_LIBRARY_PATH', '')}"
+        environment["PYTHONPATH"] = f"{options.modules}:{environment.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "benchmarks.peers.rocketmq_receives", "--round", *where]
     if client == "java":
         program = str(Path(__file__).with_name("RocketMQReceives.java"))
         opens = ["--add-opens=java.base/java.nio=ALL-UNNAMED"]
         command = ["java", *opens, "-cp", f"{options.jars}/*", program, *where]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
     assert done.returncode == 0, f"{client} {line}: {done.stderr[-2000:]}"
     found: Round = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
+def count_of(client: str, options: argparse.Namespace) -> int:
+    count: int = options.messages
+    return count // CPP_SHARE if client == "cpp" else count
+
+
+@contextmanager
+def real(version: str) -> Iterator[str]:
+    """One broker of a release, for as long as this runs."""
+    from tests.real.rocketmq import RealRocketMQ
+
+    with TemporaryDirectory() as folder, RealRocketMQ(Path(folder), brokers=1, version=version) as cluster:
+        yield cluster.name_server
+
+
 def compare(options: argparse.Namespace) -> None:
     """Alternate over one backlog; each round of each client is a group of its own."""
     found: dict[tuple[str, str], list[Round]] = {}
-    with broker() if options.name_server is None else given(options.name_server) as name_server:
+    there = [name for name, has in (("java", options.jars), ("cpp", options.modules)) if has]
+    where = real(options.real) if options.real else broker() if not options.name_server else given(options.name_server)
+    with where as name_server:
         for number in range(options.rounds):
             for line in options.lines:
-                for client in ["java", "ours"] if options.jars and line in PUSHED else ["ours"]:
+                for client in [*(name for name in PEERS.get(line, ()) if name in there), "ours"]:
                     topic = f"receives-{os.getpid()}-{client}-{line}-{number}"
-                    fill(name_server, topic, options.messages)
+                    fill(name_server, topic, count_of(client, options))
                     one = one_round(client, line, name_server, topic, options)
                     found.setdefault((client, line), []).append(one)
                     print(f"{client} {line}: {one['rate']:,.0f}/s {one['cpu_us']:.2f} µs", file=sys.stderr, flush=True)
@@ -139,15 +189,16 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def report(found: dict[tuple[str, str], list[Round]], options: argparse.Namespace) -> None:
-    print("| | Java | mqclient | |\n|---|---|---|---|")
+    print("| | Java, or C++-based | mqclient | |\n|---|---|---|---|")
     for line in options.lines:
-        mine, theirs = middle(found["ours", line]), found.get(("java", line))
+        mine = middle(found["ours", line])
+        theirs = next((found[name, line] for name in PEERS.get(line, ()) if (name, line) in found), None)
         cells = ["—", f"{mine['rate'] / 1000:,.0f} k/s, {mine['cpu_us']:.2f} µs", ""]
         if theirs is not None:
-            java = middle(theirs)
-            cells[0] = f"{java['rate'] / 1000:,.0f} k/s, {java['cpu_us']:.2f} µs"
-            cells[2] = f"{mine['rate'] / java['rate']:.2f} × the rate, {mine['cpu_us'] / java['cpu_us']:.2f} × the CPU"
-        elif options.name_server is None and line in ASKED:
+            peer = middle(theirs)
+            cells[0] = f"{peer['rate'] / 1000:,.0f} k/s, {peer['cpu_us']:.2f} µs"
+            cells[2] = f"{mine['rate'] / peer['rate']:.2f} × the rate, {mine['cpu_us'] / peer['cpu_us']:.2f} × the CPU"
+        elif not (options.name_server or options.real) and line in ASKED:
             cells[2] = f"asked: ≥ {ASKED[line] / 1000:,.0f} k/s"
         print(f"| {line} | {' | '.join(cells)} |")
 
@@ -158,13 +209,19 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--lines", nargs="+", choices=list(LINES), default=list(LINES))
     parser.add_argument("--name-server", help="brokers that are there already; by default an embedded one")
+    parser.add_argument("--real", metavar="RELEASE", help="boot a real broker of this release")
+    parser.add_argument("--python-client", type=Path, help="a folder with the source archive and the wheel")
     parser.add_argument("--jars", type=Path, help="a folder with the jars of a RocketMQ release")
     parser.add_argument("--round", nargs=4, help=argparse.SUPPRESS)
     options: Any = parser.parse_args()
     if options.round:
         name_server, topic, line, count = options.round
+        if line == "cpp":
+            print(json.dumps(cpp(name_server, topic, int(count))), flush=True)
+            os._exit(0)  # its threads do not end by themselves
         print(json.dumps(ours(name_server, topic, line, int(count))))
         return
+    options.modules = options.python_client and unpacked(options.python_client)
     compare(options)
 
 
