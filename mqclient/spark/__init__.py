@@ -24,10 +24,16 @@ __all__ = ["lag_listener", "pulsar_writer", "register", "rocketmq_writer", "send
 
 def register(spark: Any) -> None:
     """Make both formats known to a session."""
+    from pyspark.errors import AnalysisException
+
     from mqclient.spark.formats import PulsarFormat, RocketmqFormat
 
     for format in (RocketmqFormat, PulsarFormat):
-        spark.dataSource.register(format)
+        try:
+            spark.dataSource.register(format)
+        except AnalysisException as error:
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+                raise  # else PySpark 4.0, which has discovered it and does not let it be replaced
 
 
 def rocketmq_writer(name_server: str | None = None, **options: Any) -> BatchWriter:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any
 
 from pyspark.sql import datasource
@@ -27,6 +28,8 @@ LIMITS: Any = importlib.import_module(LIMITS_MODULE) if importlib.util.find_spec
 AVAILABLE_NOW: Any = () if LIMITS is None else (LIMITS.SupportsTriggerAvailableNow,)
 PUSHES = hasattr(DataSourceReader, "pushFilters")
 """From PySpark 4.1 on."""
+ZONE: Any = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Before PySpark 4.2 Arrow's times are of UTC anyway."""
 SYSTEMS: Mapping[str, Any] = {module.FORMAT: module for module in (rocketmq_source, pulsar_source)}
 
 
@@ -157,6 +160,6 @@ def record_batches(format: str, options: ReadOptions, partition: Any, schema: An
     """Runs in the task. Where nothing is planned, Spark runs one task all the same, with a partition of its own."""
     if not isinstance(partition, Part):
         return iter(())
-    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    arrow_schema = to_arrow_schema(schema, **ZONE)
     found: Iterator[Any] = SYSTEMS[format].read(options, partition.range, arrow_schema)
     return found
