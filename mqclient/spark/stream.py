@@ -22,6 +22,8 @@ log = logging.getLogger("mqclient.spark")
 
 VERSION: Final = 1
 TRIES: Final = 3
+MOMENT: Final = 1.0
+"""Seconds for which ends that were seen will do where later ones would change nothing."""
 Offset = dict[str, Any]
 
 
@@ -56,18 +58,26 @@ class Tracker:
 
     def latest(self, start: Offset, limit: Limit | None) -> Offset:
         """How far a batch from `start` on goes; the very `start` if there is nothing for one, or not enough."""
-        system, there = self._system, self._look()
+        system, there = self._system, self._plenty(start, limit) or self._look()
         starts, init = self._starts(start, there)
         heads = dict(self._target if self._target is not None else system.heads(there))
         # A queue that is gone keeps its place. One that went back was made anew: only `ranges` may accept that.
         ends = starts | {key: head for key, head in heads.items() if not self._went_back(starts, key, head)}
-        if "start" not in start and (ends == starts or self._too_few(starts, ends)):
+        if "start" not in start and (ends == starts or self._too_few(starts, ends, limit)):
             return start
         if limit is not None:
             ends = within(limit, ends, self._ahead(starts, ends, limit.size is not None), system.advance)
         self._full_at = self._clock()
         found: Offset = {"v": VERSION, system.KEY: system.nested(ends)}
         return found | ({"init": system.nested(init)} if init else {})
+
+    def _plenty(self, start: Offset, limit: Limit | None) -> Mapping[Any, Any] | None:
+        """What was seen a moment ago, if it fills a batch already: while it catches up, a query asks brokers little."""
+        if limit is None or "start" in start or not self._seen or self._clock() - self._seen_at >= MOMENT:
+            return None
+        starts = self._system.flat(self._checked(start), "start")
+        ends = {key: head for key, head in self._system.heads(self._seen).items() if key in starts}
+        return self._seen if limit.share(self._ahead(starts, ends, limit.size is not None).values()) < 1 else None
 
     def ranges(self, start: Offset, end: Offset) -> list[Any]:
         """What tasks read. It follows from the two offsets alone, but for what is not there any more."""
@@ -77,7 +87,7 @@ class Tracker:
         known = {} if "start" in start else system.flat(self._checked(start), "start")
         starts = known | (system.flat(end["init"], "init") if "init" in end else {})
         stops = system.flat(self._checked(end), "end")
-        return list(system.stream_ranges(self._options, self._heads, starts, stops, self._look()))
+        return list(system.stream_ranges(self._options, self._heads, starts, stops, self._look(MOMENT)))
 
     def freeze(self) -> None:
         """Trigger.AvailableNow: nothing beyond what is there now."""
@@ -122,13 +132,13 @@ class Tracker:
             )
         return False
 
-    def _too_few(self, starts: Mapping[Any, Any], ends: Mapping[Any, Any]) -> bool:
+    def _too_few(self, starts: Mapping[Any, Any], ends: Mapping[Any, Any], limit: Limit | None) -> bool:
         least = self._options.min_per_trigger
         if least is None or self._target is not None:
             return False
         if self._clock() - self._full_at >= self._options.trigger_delay:
             return False
-        ahead = self._ahead(starts, ends, False).values()
+        ahead = self._ahead(starts, ends, limit is not None and limit.size is not None).values()
         return all(one.steps is not None for one in ahead) and sum((one.steps or 0) * one.rows for one in ahead) < least
 
     def _ahead(self, starts: Mapping[Any, Any], ends: Mapping[Any, Any], sized: bool) -> Mapping[Any, Ahead]:
@@ -138,9 +148,9 @@ class Tracker:
             self._asked = (asked, self._heads.measure(starts, ends, self._seen, sized))
         return self._asked[1]
 
-    def _look(self) -> Mapping[Any, Any]:
+    def _look(self, age: float = 0.0) -> Mapping[Any, Any]:
         """Asked a hundred times a second while idle: brokers are asked less often, and may fail for a while."""
-        if self._clock() - self._seen_at >= self._options.poll:
+        if self._clock() - self._seen_at >= max(age, self._options.poll):
             for tries in range(TRIES, 0, -1):
                 try:
                     self._seen = self._heads.look()

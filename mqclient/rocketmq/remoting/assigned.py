@@ -58,8 +58,11 @@ class Assigned(Member):
     def start_steps(self) -> Steps[None]:
         """Sequence: routes, then every queue that is there; one that is not is an error."""
         for topic in self.subscriptions.topics():
-            route = yield self.client.routes.fetch(topic)
-            missing = {queue for queue in self._ranges if queue.topic == topic} - set(route.readable)
+            wanted = {queue for queue in self._ranges if queue.topic == topic}
+            route = self.client.routes.get(topic)
+            if route is None or not wanted <= set(route.readable):
+                route = yield self.client.routes.fetch(topic)
+            missing = wanted - set(route.readable)
             if missing:
                 queue = min(missing)
                 raise ConfigError(f"topic {topic} has no queue {queue.queue_id} of broker {queue.broker_name!r}")

@@ -191,3 +191,19 @@ def test_from_now_on_the_subscription_begins_now(
     fill(pulsar_client, topic, 1)
     with pulsar_client.consumer(topic, "late") as consumer:
         assert consumer.receive(30).body == b"0"
+
+
+def test_entries_are_like_those_before_for_a_while(
+    broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = fill(pulsar_client, topic, 95)
+    ledger = ids[0].ledger
+    heads = Heads(asked(broker, topic=topic))
+    there = heads.look()
+    (full,) = there
+    first = heads.measure({full: BEGIN}, there, there, True)[full]
+    assert (first.begin, first.steps, first.rows) == ((ledger, -1, -1), 10, 10.0)
+    monkeypatch.setattr(heads, "first_after", lambda *_: pytest.fail("there was no need to look"))
+    assert heads.measure({full: (ledger, 2, -1)}, there, there, True)[full][:3] == ((ledger, 2, -1), 7, 10.0)
+    assert heads.measure({full: (ledger, 2, 5)}, there, there, True)[full][:3] == ((ledger, 1, -1), 8, 10.0)
+    heads.close()

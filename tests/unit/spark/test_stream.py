@@ -267,3 +267,18 @@ def test_brokers_are_told_how_far_it_is(world: World) -> None:
     tracker.commit(end)
     tracker.close()
     assert (world.committed, world.begun) == ([{A: 10, B: 8}], 1)
+
+
+def test_while_it_catches_up_brokers_are_asked_little(world: World) -> None:
+    world.there = {A: (0, 1000), B: (5, 5)}
+    tracker = world.tracker(startingOffsets="earliest")
+    start = tracker.latest(tracker.initial(), Limit(rows=20))
+    for _ in range(40):
+        world.now += 0.2
+        end = tracker.latest(start, Limit(rows=20))
+        assert tracker.ranges(start, end)
+        start = end
+    assert world.looks <= 10
+    world.there = {A: (0, 2000), B: (5, 5)}
+    world.now += 0.2
+    assert tracker.latest(start, Limit(rows=10_000))["q"]["t"]["a"]["0"] == 2000
