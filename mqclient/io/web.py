@@ -50,7 +50,8 @@ class Web:
             text = f"{url}: no web service answers there ({error!r}): is that the port of the binary protocol?"
             raise LinkError(text) from error
         except OSError as error:
-            raise LinkError(f"{url}: {getattr(error, 'reason', error)}") from error
+            said = getattr(error, "reason", error)
+            raise LinkError(f"{url}: {said} (is the web service there? It has port 8080, or 8443 by https)") from error
         except ValueError as error:
             raise ProtocolError(f"{url} answered no JSON: {error}") from error
 

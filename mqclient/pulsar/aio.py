@@ -72,9 +72,7 @@ class Client:
             url,
             auth=auth,
             tls=tls if sealed is None else sealed,
-            web=Web(None if sealed is None else sealed.context, operation_timeout)
-            if first.startswith("http")
-            else None,
+            web=Web(None if sealed is None else sealed.context, connect_timeout) if first.startswith("http") else None,
             blocking=False,  # unasync: drop
             operation_timeout=operation_timeout,
             connect_timeout=connect_timeout,

@@ -205,7 +205,7 @@ class ClientEngine:
         if topic.partition >= 0:
             return 0
         if self._web is not None:
-            return (yield from self._web.partitions_steps(topic))
+            return (yield from self._web.partitions_steps(topic, deadline))
         connection = yield run_steps(self.service_steps(deadline))
         reply = yield connection.request(requests.partitions(str(topic)), deadline)
         return int(reply.partitions)
@@ -219,7 +219,7 @@ class ClientEngine:
 
     def _found_steps(self, topic: TopicName, deadline: float) -> Steps[Connection]:
         assert self._web is not None
-        address = yield from self._web.broker_steps(topic, self._listener)
+        address = yield from self._web.broker_steps(topic, self._listener, deadline)
         found: Connection = yield run_steps(self.connection_steps(address, None, deadline))
         return found
 

@@ -129,3 +129,28 @@ class BrokerError(RemoteError):
         ServerError.TooManyRequests: (True, False),
         ServerError.TransactionCoordinatorNotFound: (True, True),
     }
+    cures: ClassVar[Mapping[int, str]] = {
+        ServerError.AuthenticationError: (
+            "the broker does not accept the credential: give auth=, and see whether it has expired"
+        ),
+        ServerError.AuthorizationError: (
+            "the role may not do this: give it the right to produce or consume on the namespace"
+        ),
+        ServerError.TopicNotFound: (
+            "check tenant, namespace and name; where brokers do not make topics by themselves, create it first"
+        ),
+        ServerError.SubscriptionNotFound: "create it first, or set allowAutoSubscriptionCreation on the broker",
+        ServerError.IncompatibleSchema: (
+            "the topic has another schema: make this one fit it, or change the namespace's compatibility strategy"
+        ),
+        ServerError.ConsumerBusy: (
+            "an exclusive subscription has its consumer; type= shared, failover or key_shared admits several"
+        ),
+        ServerError.ProducerBusy: (
+            "a producer of this name is connected, or one that wants to be the only one: see access="
+        ),
+        ServerError.ConsumerAssignError: "other consumers of the subscription have these key_ranges",
+        ServerError.TransactionCoordinatorNotFound: "brokers need transactionCoordinatorEnabled=true",
+        ServerError.TransactionConflict: "it was acknowledged before, or in another transaction that is open",
+        ServerError.TopicTerminatedError: "nothing can be sent to it any more",
+    }

@@ -13,6 +13,7 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timer
 from mqclient.errors import ClosedError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import requests
+from mqclient.pulsar.advice import NO_WAY, SILENT, advised
 from mqclient.pulsar.requests import Command
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Connection:
 
     def on_lost(self, link: Link, cause: MQError) -> None:
         log.info("lost %s: %s", link.address, cause)
-        self._end(cause)
+        self._end(cause if self.ready else advised(cause, encrypted=link.address.tls is not None))
 
     # ---- handshake and keep-alive
 
@@ -233,7 +234,12 @@ class Connection:
         self._set_timer(self._client.keep_alive)
 
     def _too_late(self, now: Now) -> None:
-        self._abort(LinkError(f"{self.link.address} ({self.link.address.source}) did not finish the handshake in time"))
+        address = self.link.address
+        if self.link.state == "connecting":  # its own alarm for this moment comes only after ours
+            text = f"could not connect to {address} ({address.source}): no connection in time ({NO_WAY})"
+        else:
+            text = f"{address} ({address.source}) did not finish the handshake in time ({SILENT})"
+        self._abort(LinkError(text).about(remote=str(address)))
 
     def _abort(self, error: MQError) -> None:
         """End with our own word for it: the link's cause would say less."""

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from mqclient.core.driver import Address
 from mqclient.core.steps import Steps
-from mqclient.errors import ConfigError, LinkError, MQError, ProtocolError
+from mqclient.errors import ConfigError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.pulsar.auth import BasicAuthentication
 from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.names import TopicName
@@ -45,10 +45,10 @@ class WebLookup:
         self._client = client
         self._web = web
 
-    def broker_steps(self, topic: TopicName, listener: str | None) -> Steps[Address]:
+    def broker_steps(self, topic: TopicName, listener: str | None, deadline: float) -> Steps[Address]:
         """The broker that serves a topic, or will when it is there."""
         query = {"listenerName": listener} if listener else {}
-        found = yield from self._get_steps(f"lookup/v2/topic/{_path(topic)}", query)
+        found = yield from self._get_steps(f"lookup/v2/topic/{_path(topic)}", query, deadline)
         encrypted = self._client.url.encrypted
         url = found.get("brokerUrlTls" if encrypted else "brokerUrl")
         if not isinstance(url, str) or not url:
@@ -57,8 +57,9 @@ class WebLookup:
             raise ConfigError(text)
         return self._client.broker_address(url)
 
-    def partitions_steps(self, topic: TopicName) -> Steps[int]:
-        found = yield from self._get_steps(f"admin/v2/{_path(topic)}/partitions", {"checkAllowAutoCreation": "true"})
+    def partitions_steps(self, topic: TopicName, deadline: float) -> Steps[int]:
+        query = {"checkAllowAutoCreation": "true"}
+        found = yield from self._get_steps(f"admin/v2/{_path(topic)}/partitions", query, deadline)
         number = found.get("partitions")
         if not isinstance(number, int) or number < 0:
             raise ProtocolError(f"{self._client.url.text} tells no number of partitions of {topic}")
@@ -67,21 +68,27 @@ class WebLookup:
     def probe_steps(self, base: str) -> Steps[None]:
         """Whether a web service answers there, be it with a refusal."""
         try:
-            yield from self._get_steps("lookup/v2/topic/persistent/public/default/any", {}, base)
+            limit = self._client.driver.now.mono + self._client.connect_timeout
+            yield from self._get_steps("lookup/v2/topic/persistent/public/default/any", {}, limit, base)
         except BrokerError as error:
             if error.code == ServerError.ServiceNotReady:
                 raise LinkError(str(error)) from error
 
-    def _get_steps(self, path: str, query: Mapping[str, str], base: str = "") -> Steps[dict[str, Any]]:
+    def _get_steps(self, path: str, query: Mapping[str, str], deadline: float, base: str = "") -> Steps[dict[str, Any]]:
         base = base or self._client.next_base()
         headers = yield from self._header_steps()
         url = f"{base}/{path}" + (f"?{urlencode(query)}" if query else "")
+        asked = self._client.ask_user(partial(self._web.get, url, headers))
+        late = DeadlineError(f"{url} did not answer in time (is the web service there?)").about(remote=base)
+        alarm = self._client.timers.at(deadline, lambda _: asked.fail(late))
         try:
-            reply = yield self._client.ask_user(partial(self._web.get, url, headers))
+            reply = yield asked
         except MQError:
             raise
         except Exception as error:
             raise LinkError(f"{url}: {error!r}") from error
+        finally:
+            alarm.cancel()
         if reply.status >= 400:
             code = REFUSALS.get(reply.status, ServerError.ServiceNotReady)
             raise BrokerError(code, f"HTTP {reply.status}: {reply.content}", remote=base, request=path)
