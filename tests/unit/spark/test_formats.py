@@ -69,6 +69,21 @@ def test_what_is_wrong_is_told_before_anything_runs(ask: Any, message: str) -> N
         ask()
 
 
+def test_a_format_that_was_discovered_may_stay() -> None:
+    """PySpark 4.0 lets no source be replaced."""
+    errors = pytest.importorskip("pyspark.errors")
+
+    def refuse(condition: str) -> None:
+        def known_already(format: Any) -> None:
+            raise errors.AnalysisException(f"[{condition}] Data source 'mq-rocketmq' already exists.")
+
+        register(SimpleNamespace(dataSource=SimpleNamespace(register=known_already)))
+
+    refuse("DATA_SOURCE_ALREADY_EXISTS")
+    with pytest.raises(errors.AnalysisException, match="ELSE"):
+        refuse("SOMETHING_ELSE")
+
+
 def test_a_session_learns_both_formats() -> None:
     known: list[type[Format]] = []
     register(SimpleNamespace(dataSource=SimpleNamespace(register=known.append)))
