@@ -16,6 +16,7 @@ from tests.spark.test_batch import fill
 SECRET = "hush-4711-do-not-tell"
 
 
+@pytest.mark.ci
 def test_a_token_is_never_written_down(
     spark: Any, broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, pulsar_client: Any, topic: str, tmp_path: Path
 ) -> None:
