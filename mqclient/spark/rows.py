@@ -75,10 +75,8 @@ def with_ids(maps: Any, place: str, row: int, count: int) -> Any:
     """The maps with one entry more in each: which row it is. It stands last, so it wins over one from upstream."""
     import numpy
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    numbers = pa.array(numpy.arange(row, row + count)).cast(pa.string())
-    ids = pc.binary_join_element_wise(pa.scalar(place), numbers, "/")
+    ids = numbered(f"{place}/", row, count)
     if maps is None:
         offsets = pa.array(numpy.arange(count + 1, dtype=numpy.int32))
         return pa.MapArray.from_arrays(offsets, pa.repeat(ROW, count), ids)
@@ -90,6 +88,38 @@ def with_ids(maps: Any, place: str, row: int, count: int) -> Any:
         pa.concat_arrays([keys, pa.repeat(ROW, count)]).take(pa.array(order)),
         pa.concat_arrays([items, ids]).take(pa.array(order)),
     )
+
+
+def numbered(prefix: str, first: int, count: int) -> Any:
+    """The texts of so many numbers, each behind the prefix. Those of one width are one block of letters.
+
+    >>> numbered("row/", 9, 3).to_pylist()
+    ['row/9', 'row/10', 'row/11']
+    """
+    import pyarrow as pa
+
+    blocks, start, end = [], first, first + count
+    while start < end:
+        stop = min(end, 10 ** len(str(start)))
+        blocks.append(_block(prefix.encode(), start, stop))
+        start = stop
+    return pa.concat_arrays(blocks) if blocks else pa.array([], pa.string())
+
+
+def _block(prefix: bytes, start: int, stop: int) -> Any:
+    """Of numbers with equally many digits: the prefix, then digit by digit, each for all of them."""
+    import numpy
+    import pyarrow as pa
+
+    count, width = stop - start, len(prefix) + len(str(start))
+    letters = numpy.empty((count, width), numpy.uint8)
+    letters[:, : len(prefix)] = numpy.frombuffer(prefix, numpy.uint8)
+    left = numpy.arange(start, stop)
+    for column in range(width - 1, len(prefix) - 1, -1):
+        left, digit = numpy.divmod(left, 10)
+        letters[:, column] = digit + ord("0")
+    offsets = numpy.arange(count + 1, dtype=numpy.int32) * numpy.int32(width)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(letters))
 
 
 def without(maps: Any, names: frozenset[str]) -> Any:

@@ -59,6 +59,13 @@ def test_ids_of_rows_stand_behind_the_properties() -> None:
     ]
 
 
+@pytest.mark.parametrize(("first", "count"), [(0, 0), (0, 1), (0, 12), (8, 4), (95, 1010), (10**9 - 2, 5)])
+def test_numbers_of_any_width(first: int, count: int) -> None:
+    made = rows.numbered("q/7/3/", first, count)
+    made.validate(full=True)
+    assert made.to_pylist() == [f"q/7/3/{number}" for number in range(first, first + count)]
+
+
 def test_an_id_from_upstream_is_replaced() -> None:
     given = {"value": ["a"], "properties": maps({"sparkRow": "other/1/2/3"})}
     assert dict(shaped(given, tracking="true")[0]["properties"]) == {"sparkRow": "query/7/3/0"}
