@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, final
 
 from mqclient.errors import DeadlineError
@@ -309,11 +309,17 @@ class SendWait:
         self._cancelled = False
         self._asyncio_future_blocking = False
 
-    def __await__(self) -> Generator[SendWait, None, Any]:
-        if not self.batch.done:
-            self._asyncio_future_blocking = True
-            yield self
-        return self.result()
+    def __await__(self) -> SendWait:
+        return self
+
+    def __iter__(self) -> SendWait:
+        return self
+
+    def __next__(self) -> SendWait:
+        if self.batch.done:
+            raise StopIteration(self.result())
+        self._asyncio_future_blocking = True
+        return self
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop

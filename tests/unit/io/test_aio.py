@@ -272,9 +272,13 @@ def test_use_from_another_thread_or_loop_names_the_cure() -> None:
 
         def other_thread() -> None:
             pending: Slot[bytes] = Slot()
+
+            async def outcome_of(slot: Slot[bytes]) -> bytes:
+                return await driver.wait(slot)
+
             uses: list[Callable[[], object]] = [
                 lambda: engine.submit(b"x"),
-                lambda: asyncio.run(driver.wait(pending)),
+                lambda: asyncio.run(outcome_of(pending)),
             ]
             for use in uses:
                 with pytest.raises(MQError, match="another thread, another loop") as caught:

@@ -52,10 +52,13 @@ def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
     assert memory.keep() is False
     memory.keep.cache_clear()
-    asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(
-        ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=lambda *given: asked.append(given) is None)
-    )
+    asked: list[tuple[int, ...]] = []
+
+    def mallopt(*given: int) -> int:
+        asked.append(given)
+        return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
     assert memory.keep() is True
     assert memory.keep() is True
     assert [number for number, _ in asked] == [memory.TRIM_THRESHOLD, memory.MMAP_THRESHOLD]

@@ -15,6 +15,7 @@ from mqclient.errors import ConfigError
 from mqclient.spark import numbered, pulsar_sink
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.sink import SinkError
+from mqclient.spark.write_options import write_options
 from mqclient.spark.writers import task
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -50,7 +51,7 @@ def _rest(broker: EmbeddedBroker, method: str, path: str, body: bytes) -> None:
 
 
 def send(broker: EmbeddedBroker, topic: str, *batches: dict[str, Any], number: str = "7", **given: str) -> int:
-    options = pulsar_sink.write_options.write_options(
+    options = write_options(
         {"serviceUrl": broker.pulsar_url, "topic": topic, **given}, pulsar_sink.OPTIONS, "mq-pulsar"
     )
     made = [pa.RecordBatch.from_pydict(columns) for columns in batches]

@@ -14,6 +14,7 @@ from mqclient.broker import EmbeddedBroker
 from mqclient.spark import rocketmq_sink
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.sink import SinkError
+from mqclient.spark.write_options import write_options
 from mqclient.spark.writers import task
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -43,7 +44,7 @@ def topic(client: rocketmq.Client) -> str:
 
 
 def send(broker: EmbeddedBroker, topic: str, columns: dict[str, Any], **given: str) -> int:
-    options = rocketmq_sink.write_options.write_options(
+    options = write_options(
         {"nameServer": broker.name_server, "topic": topic, **given}, rocketmq_sink.OPTIONS, "mq-rocketmq"
     )
     return task("mq-rocketmq", options, [pa.RecordBatch.from_pydict(columns)], "query", "7")

@@ -12,7 +12,7 @@ import mqclient.spark
 from mqclient.errors import ConfigError
 from mqclient.spark import sink, writers
 from mqclient.spark.rows import Place, Shaper
-from mqclient.spark.write_options import WriteOptions
+from mqclient.spark.write_options import WriteOptions, write_options
 
 pa: Any = pytest.importorskip("pyarrow")
 pyspark: Any = pytest.importorskip("pyspark")
@@ -107,9 +107,9 @@ def test_a_batch_write_inside_a_batch_of_a_stream_needs_a_name(
     stream(monkeypatch, 0, "12")
     given = {"serviceUrl": "pulsar://a:1", "topic": "t", **ONCE}
     for more, streaming in (({}, True), ({"producerName": "mine"}, False)):
-        options = writers.write_options({**given, **more}, writers.SINKS["mq-pulsar"].OPTIONS, "mq-pulsar")
+        options = write_options({**given, **more}, writers.SINKS["mq-pulsar"].OPTIONS, "mq-pulsar")
         writers.task("mq-pulsar", options, [], "mine", "0", streaming=streaming)
-    options = writers.write_options(given, writers.SINKS["mq-pulsar"].OPTIONS, "mq-pulsar")
+    options = write_options(given, writers.SINKS["mq-pulsar"].OPTIONS, "mq-pulsar")
     with pytest.raises(ConfigError, match="producerName"):
         writers.task("mq-pulsar", options, [], "mine", "0")
     with pytest.raises(ConfigError, match="producerName"):

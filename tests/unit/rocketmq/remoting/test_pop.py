@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mqclient.core.slot import Slot
+from mqclient.core.slot import Wake
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, RemoteError
 from mqclient.rocketmq.remoting.pop import PopEngine, PopOptions, Popped, pop_options
@@ -36,7 +36,7 @@ class Pop:
         with self.client.driver.enter():
             return self.engine.take(limit)
 
-    def wait(self) -> Slot[None]:
+    def wait(self) -> Wake:
         with self.client.driver.enter():
             wake = self.engine.wait()
         self.world.run()
