@@ -247,7 +247,7 @@ def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
     given: dict[str, Any] = {
         "assign": {rocketmq.MessageQueue(*queue): (part.start, part.end)},
         "expression": rocketmq.Sql(options.expression) if options.sql else options.expression,
-        "pull_batch": BATCH,
+        "pull_batch": min(BATCH, part.end - part.start),  # what lies behind the end would come for nothing
         "timeout": options.timeout,
     }
     with (

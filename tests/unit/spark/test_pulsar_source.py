@@ -15,7 +15,7 @@ from mqclient.errors import DeadlineError
 from mqclient.spark import pulsar_source
 from mqclient.spark.filters import Bounds
 from mqclient.spark.pulsar_places import BEGIN, Range
-from mqclient.spark.pulsar_source import plan, read
+from mqclient.spark.pulsar_source import plan, read, window
 from mqclient.spark.read_options import ReadOptions, read_options
 from tests.unit.spark.test_filters import EqualTo, GreaterThan, LessThan
 
@@ -87,3 +87,17 @@ def test_what_does_not_come_in_time_is_an_error(
     beyond = Range(part.topic, part.upto, (part.upto[0], part.upto[1] + 5, -1))
     with pytest.raises(DeadlineError, match=r"nothing came for 1 s after .* is not reached"):
         bodies(options, [beyond])
+
+
+def test_brokers_send_no_more_ahead_than_a_small_range_holds(
+    broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str
+) -> None:
+    ids = fill(pulsar_client, topic, 300)
+    full, ledger = f"persistent://public/default/{topic}", ids[0].ledger
+    small = Range(full, (ledger, 3, -1), (ledger, 7, -1))
+    assert [window(part) for part in (small, Range(full, BEGIN, (ledger, 7, -1)))] == [4, pulsar_source.WINDOW]
+    assert window(Range(full, (ledger, 3, 2), (ledger, 3, 4))) == 1
+    options = asked(broker, topic=topic)
+    assert bodies(options, [small]) == list(range(40, 80))
+    assert bodies(options, [Range(full, (ledger, 3, 2), (ledger, 3, 4))]) == [33, 34]
+    assert bodies(options, [Range(full, (ledger, 3, -1), (ledger, 4, -1))]) == list(range(40, 50))
