@@ -1,6 +1,6 @@
 """RocketMQ producers side by side: the C++-based Python client, the Java client, ours; rates and processor time.
 
-`python -m benchmarks.peers.rocketmq [--rounds N] [--messages N] [--name-server HOST:PORT]`
+`python -m benchmarks.peers.rocketmq [--rounds N] [--messages N] [--name-server HOST:PORT | --real 5.5.0]`
 
 Without a name server an embedded broker runs as a process of its own. Wanted, left out aloud where missing: a JDK with
 RocketMQ's jars (`--jars FOLDER`), and rocketmq-client-python 2.0.0 with the shared library out of its 0.5.0rc2 wheel
@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from mqclient import rocketmq
@@ -147,6 +147,15 @@ def broker() -> Iterator[str]:
             process.terminate()
 
 
+@contextmanager
+def real(version: str) -> Iterator[str]:
+    """One broker of a release, for as long as this runs."""
+    from tests.real.rocketmq import RealRocketMQ
+
+    with TemporaryDirectory() as folder, RealRocketMQ(Path(folder), brokers=1, version=version) as cluster:
+        yield cluster.name_server
+
+
 def unpacked(folder: Path) -> Path | None:
     """The Python client's modules with the library that they load, or None if one of both is not there."""
     modules, wheels = list(folder.glob("rocketmq-client-python-2.0.0.tar.gz")), list(folder.glob("*0.5.0rc2*.whl"))
@@ -241,6 +250,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=5_000)
     parser.add_argument("--lines", nargs="+", choices=list(LINES), default=list(LINES))
     parser.add_argument("--name-server", help="brokers that are there already; by default an embedded one")
+    parser.add_argument("--real", metavar="RELEASE", help="boot a real broker of this release")
     parser.add_argument("--jars", type=Path, help="a folder with the jars of a RocketMQ release")
     parser.add_argument("--python-client", type=Path, help="a folder with the source archive and the wheel")
     parser.add_argument("--client", choices=["cpp", "ours"], help=argparse.SUPPRESS)
@@ -251,7 +261,11 @@ def main() -> None:
         print(json.dumps({"cpp": cpp, "ours": ours}[options.client](name_server, topic, line, int(count))))
         return
     options.modules = options.python_client and unpacked(options.python_client)
-    compare(options)
+    if options.real:
+        with real(options.real) as options.name_server:
+            compare(options)
+    else:
+        compare(options)
 
 
 if __name__ == "__main__":

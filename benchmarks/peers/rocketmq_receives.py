@@ -19,14 +19,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.peers.rocketmq import BODY, Round, broker, cpu_seconds, given, middle, unpacked
+from benchmarks.peers.rocketmq import BODY, Round, broker, cpu_seconds, given, middle, real, unpacked
 from mqclient import rocketmq
 from mqclient.rocketmq import aio
 
@@ -128,6 +125,7 @@ async def by_loop(name_server: str, topic: str, half: Half) -> Round:
 
 
 def fill(name_server: str, topic: str, count: int) -> None:
+    """A real broker finds messages some time after it took them: who came before that would read them one by one."""
     with rocketmq.Client(name_server) as client, client.producer("filler") as producer:
         with client.admin() as admin:
             admin.create_topic(topic, queues=4)
@@ -135,6 +133,9 @@ def fill(name_server: str, topic: str, count: int) -> None:
             messages = [rocketmq.Message(topic, BODY, tag="t", keys=["k"]) for _ in range(1000)]
             results = producer.send_many(messages, timeout=30)
             assert all(result.ok for result in results)
+        with client.admin() as admin:
+            while sum(ends["max"] or 0 for ends in admin.offsets(topic).values()) < count // 1000 * 1000:
+                time.sleep(0.1)
 
 
 def one_round(client: str, line: str, name_server: str, topic: str, options: argparse.Namespace) -> Round:
@@ -158,15 +159,6 @@ def one_round(client: str, line: str, name_server: str, topic: str, options: arg
 def count_of(client: str, options: argparse.Namespace) -> int:
     count: int = options.messages
     return count // CPP_SHARE if client == "cpp" else count
-
-
-@contextmanager
-def real(version: str) -> Iterator[str]:
-    """One broker of a release, for as long as this runs."""
-    from tests.real.rocketmq import RealRocketMQ
-
-    with TemporaryDirectory() as folder, RealRocketMQ(Path(folder), brokers=1, version=version) as cluster:
-        yield cluster.name_server
 
 
 def compare(options: argparse.Namespace) -> None:
