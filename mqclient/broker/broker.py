@@ -21,6 +21,7 @@ from mqclient.broker.data import Data, Watched
 from mqclient.broker.log_retention import LIMIT, Retention, Trim
 from mqclient.broker.overview import TopicRow
 from mqclient.broker.store import Log
+from mqclient.broker.trickle import Shut
 from mqclient.errors import ConfigError
 
 LOG = logging.getLogger("mqclient.broker")
@@ -53,12 +54,16 @@ class House:
         loop = asyncio.get_running_loop()
         asked = int(self.settings.get(f"{name.replace('-', '_')}_port", 0))
         known = 0 if asked else self.ports.get(name, 0)
+
+        def visitor() -> asyncio.BaseProtocol:
+            return Shut() if self.control.refusing else make()
+
         try:
-            server = await loop.create_server(make, host, asked or known, ssl=tls)
+            server = await loop.create_server(visitor, host, asked or known, ssl=tls)
         except OSError:
             if not known:
                 raise
-            server = await loop.create_server(make, host, 0, ssl=tls)
+            server = await loop.create_server(visitor, host, 0, ssl=tls)
         self.ports[name] = server.sockets[0].getsockname()[1]
         return server
 
@@ -221,6 +226,7 @@ class EmbeddedBroker:
         if loop is None or thread is None:
             return
         self._thread = None
+        self.control.resume()
         asyncio.run_coroutine_threadsafe(self._stop_doors(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)

@@ -1,16 +1,17 @@
-"""Owns what a test scripts: faults by request kind (answer, delay, drop, cut) and a clock that can be moved."""
+"""Owns what a test scripts: faults by request kind (answer, delay, drop, cut, trickle), pauses, shut doors, a clock."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Literal
 
-Action = Literal["answer", "delay", "drop", "cut", "cut_after"]
+Action = Literal["answer", "delay", "drop", "cut", "cut_after", "trickle"]
 
 
 class Alarm:
@@ -111,6 +112,11 @@ class Control:
         self._lock = threading.Lock()
         self._faults: list[Fault] = []
         self._counts: dict[str, int] = {}
+        self._paused: threading.Event | None = None
+        self.refusing = False
+        """While it is true, new connections end at once; those that are there stay."""
+        self.unloads: list[Callable[[str], None]] = []
+        """Doors that can unload a topic."""
 
     def answer(
         self, request: str, code: int, remark: str = "", *, times: int = 1, skip: int = 0, peer: str = ""
@@ -129,6 +135,49 @@ class Control:
     def cut(self, request: str, *, after: bool = False, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
         """Close the connection before the work is done; `after`: when it is done, instead of the answer."""
         return self._add(Fault(request, "cut_after" if after else "cut", times, skip, peer, 0, "", 0.0))
+
+    def trickle(self, request: str, seconds: float = 0.0, *, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+        """Do the work; from this answer on the connection is written to a byte at a time, so long after each other."""
+        return self._add(Fault(request, "trickle", times, skip, peer, 0, "", seconds))
+
+    def unload(self, topic: str) -> None:
+        """As when a topic of Pulsar moves to another broker: everybody on it is told to come again."""
+        for unload in self.unloads:
+            self.call(unload, topic)
+
+    @contextmanager
+    def refuse(self) -> Iterator[None]:
+        """Nobody new is let in meanwhile."""
+        self.refusing = True
+        try:
+            yield
+        finally:
+            self.refusing = False
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """The broker does nothing meanwhile: it neither reads nor answers; the system takes connections for it."""
+        stopped, self._paused = threading.Event(), threading.Event()
+        go_on = self._paused
+        loop = self.clock._loop
+        if loop is None:
+            raise RuntimeError("the broker is not running")
+
+        def stop() -> None:
+            stopped.set()
+            go_on.wait()
+
+        loop.call_soon_threadsafe(stop)
+        stopped.wait()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def resume(self) -> None:
+        """End a pause."""
+        if self._paused is not None:
+            self._paused.set()
 
     def clear(self) -> None:
         """End all faults."""

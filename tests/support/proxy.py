@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from random import Random
 
 from mqclient.core.driver import Address
 
@@ -16,16 +18,22 @@ class CuttingProxy:
 
     `piece`: forward at most so many bytes at once. `cut_after`: end each connection after so many bytes to the client.
     `tap(data)` is shown what clients send. `refuse`: end new connections at once. `stall()`: keep connections, forward
-    nothing. `hold_answers()`: as that, but only towards clients; `held` counts the bytes.
+    nothing. `hold_answers()`: as that, but only towards clients; `held` counts the bytes. `latency`: seconds that each
+    piece takes. `bandwidth`: bytes a second, of each connection and direction. `corrupt`: how likely it is that a piece
+    has a byte changed, by `seed`.
     """
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], *, seed: int = 0) -> None:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
         self.piece: int | None = None
         self.cut_after: int | None = None
         self.refuse = False
+        self.latency = 0.0
+        self.bandwidth: int | None = None
+        self.corrupt = 0.0
+        self._random = Random(seed)
         self.tap: Callable[[bytes], object] | None = None
         self.accepted = 0
         self.held = 0
@@ -35,6 +43,7 @@ class CuttingProxy:
         self._closed = False
         self._lock = threading.Lock()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._lost: set[tuple[socket.socket, socket.socket]] = set()
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
@@ -70,6 +79,11 @@ class CuttingProxy:
     def flow(self) -> None:
         self._holding = False
         self._flowing.set()
+
+    def lose(self) -> None:
+        """A black hole for the connections there are: neither side hears of the other again, not even of its end."""
+        with self._lock:
+            self._lost |= self._pairs
 
     def close(self) -> None:
         self._closed = True
@@ -121,17 +135,30 @@ class CuttingProxy:
                     self.held += len(data)
                 if to_client or not self._holding:
                     self._flowing.wait()
+                if pair in self._lost:
+                    continue
                 if not to_client and self.tap is not None:
                     self.tap(data)
                 if to_client and self.cut_after is not None:
                     data = data[: max(0, self.cut_after - forwarded)]
                 step = self.piece or len(data) or 1
                 for start in range(0, len(data), step):
-                    target.sendall(data[start : start + step])
+                    target.sendall(self._worse(data[start : start + step]))
                 forwarded += len(data)
                 if to_client and self.cut_after is not None and forwarded >= self.cut_after:
                     break
-        self._end(pair)
+        if pair not in self._lost:
+            self._end(pair)
+
+    def _worse(self, piece: bytes) -> bytes:
+        """Later than it came, and perhaps not as it was."""
+        seconds = self.latency + (len(piece) / self.bandwidth if self.bandwidth else 0)
+        if seconds:
+            time.sleep(seconds)
+        if piece and self.corrupt and self._random.random() < self.corrupt:
+            at = self._random.randrange(len(piece))
+            return piece[:at] + bytes((piece[at] ^ self._random.randrange(1, 256),)) + piece[at + 1 :]
+        return piece
 
     def _end(self, pair: tuple[socket.socket, socket.socket], *, reset: bool = False) -> None:
         with self._lock:

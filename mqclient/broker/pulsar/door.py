@@ -43,6 +43,7 @@ class PulsarDoor:
         self.tls_url = ""
         self.tls_rest_url = ""
         self._servers: list[asyncio.Server] = []
+        house.control.unloads.append(self.unload)
 
     def addresses(self) -> dict[str, str]:
         named = {

@@ -24,6 +24,7 @@ from mqclient.broker.pulsar import (
 from mqclient.broker.pulsar.auth import NOBODY
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topics
+from mqclient.broker.trickle import Trickle
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:
@@ -194,6 +195,11 @@ class Session(asyncio.Protocol):
                 self._handle(kind, event)
                 self._out.clear()
             self._abort()
+        elif fault.action == "trickle":
+            if self._transport is not None:
+                self.flush()
+                self._transport = Trickle(self._transport, fault.seconds)
+            self._handle(kind, event)
         elif fault.action == "delay" and name not in OPENING:
             self.house.clock.after(fault.seconds, lambda: None if self.closed else self._handle(kind, event))
         elif fault.action == "delay":

@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqclient.broker.remoting.doorstep import greeter
+from mqclient.broker.trickle import Trickle
 from mqclient.errors import ConfigError, MQError
 from mqclient.rocketmq.codes import Request, Response
 
@@ -211,6 +212,11 @@ class Peer(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def trickle(self, seconds: float) -> None:
+        """From now on bytes leave one at a time; for tests."""
+        if self._transport is not None:
+            self._transport = Trickle(self._transport, seconds)
+
     def _ask(self, code: int, fields: Mapping[str, str], body: bytes, flag: int) -> int:
         opaque = next(self._opaque)
         encode, form = self._server.house.impl.remoting.encode_frame, self._server.serialize
@@ -306,6 +312,9 @@ class Server:
             ask.answer(Reply(fault.code, fault.remark))
         elif fault.action == "delay":
             self.house.clock.after(fault.seconds, lambda: self._serve(ask))
+        elif fault.action == "trickle":
+            ask.peer.trickle(fault.seconds)
+            self._serve(ask)
         elif fault.action == "cut":
             ask.peer.cut()
         elif fault.action == "cut_after":

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from mqclient import pulsar
 from mqclient.broker import EmbeddedBroker
 from mqclient.broker.control import Clock, Control
+from mqclient.rocketmq.codes import Request
+from tests.unit.broker.remoting.raw import Raw
 
 
 def test_faults_come_in_order_and_end() -> None:
@@ -73,3 +76,37 @@ def test_a_running_brokers_clock_and_state_are_reached_from_any_thread(codec: An
         broker.control.call(broker.house.clock.after, 60, lambda: called.append(1))
         broker.control.move_clock(61)
         assert called == [1]
+
+
+def test_a_pause(codec: Any) -> None:
+    with EmbeddedBroker(impl=codec) as broker, Raw(codec.remoting, broker.addresses()["broker-a"]) as raw:
+        with broker.control.pause():
+            opaque = raw.tell(Request.GET_BROKER_CONFIG)
+            with pytest.raises(TimeoutError):
+                raw.answer(opaque, 0.1)
+            with Raw(codec.remoting, broker.addresses()["broker-a"]) as other:
+                asked = other.tell(Request.GET_BROKER_CONFIG)
+                with pytest.raises(TimeoutError):
+                    other.answer(asked, 0.1)
+        assert raw.answer(opaque).code == 0
+
+
+def test_a_broker_that_is_paused_can_be_stopped(codec: Any) -> None:
+    with EmbeddedBroker(doors=["rocketmq"], impl=codec) as broker, broker.control.pause():
+        broker.stop()
+    with pytest.raises(RuntimeError, match="not running"), EmbeddedBroker(impl=codec).control.pause():
+        pass
+
+
+def test_a_topic_is_unloaded(codec: Any) -> None:
+    with (
+        EmbeddedBroker(impl=codec) as broker,
+        pulsar.Client(broker.pulsar_url) as client,
+        client.consumer("t", "s") as consumer,
+    ):
+        subscribed = broker.control.count("SUBSCRIBE")
+        broker.control.unload("t")
+        with client.producer("t") as producer:
+            producer.send(b"x")
+        assert consumer.receive(20).body == b"x"
+        assert broker.control.count("SUBSCRIBE") == subscribed + 1
