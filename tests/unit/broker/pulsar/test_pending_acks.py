@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from mqclient.broker.pulsar.pending_acks import PendingAcks
+from mqclient.broker.pulsar.pending_acks import UP_TO, PendingAcks
 from mqclient.broker.pulsar.refused import Refused
 
 ONE, TWO = (0, 1), (0, 2)
@@ -32,3 +34,20 @@ def test_only_one_goes_up_to_somewhere() -> None:
             pending.add_up_to(txn, entry, None, mark)
     assert pending.end(ONE).up_to == (7, 3)
     pending.add_up_to(TWO, 9, None, 7)
+
+
+def test_what_is_pending_is_told_and_comes_back_from_a_file() -> None:
+    pending, told = PendingAcks(), list[object]()
+    pending.tell = lambda txn, entry: told.append((txn, entry))
+    pending.add(ONE, 5, 0b001, 0b111)
+    pending.add_up_to(ONE, 7, 3, -1)
+    pending.add(TWO, 5, 0b100, 0b111)
+    assert told == list(pending.rows()) == [(ONE, 5), (ONE, UP_TO), (TWO, 5)]
+    again = PendingAcks()
+    for txn, entry in pending.rows():
+        again.load(txn, entry, json.loads(json.dumps(pending.dump(txn, entry))))
+    assert (again.held(5), again.end(ONE).up_to, again.held(5)) == (0b101, (7, 3), 0b100)
+    told.clear()
+    pending.end(ONE)
+    assert told == [(ONE, 5), (ONE, UP_TO)]
+    assert [pending.dump(ONE, 5), pending.dump(ONE, UP_TO), pending.dump(TWO, 9)] == [None, None, None]
