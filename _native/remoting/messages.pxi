@@ -369,6 +369,9 @@ cdef class MessageBatch:
         """The columns asked for as Arrow buffers."""
         return {name: column(self, name) for name in (COLUMNS if names is None else names)}
 
+    def to_arrow(self, names=None):
+        return record_batch(self.columns(names), len(self))
+
     def __repr__(self):
         return f"<MessageBatch of {len(self)} messages, {self.size} bytes of bodies>"
 

@@ -272,6 +272,8 @@ class MessageBatch(Sequence[Message]):
         int32): (None, data). Text and bytes (body; topic, message_id; tag, keys nullable): (validity or None, int32
         offsets, data), validity one bit a row, lowest first. properties, a map of utf8 to utf8: (None, int32 offsets,
         int32 key offsets, key data, int32 value offsets, value data)."""
+    def to_arrow(self, names: Collection[str] | None = None) -> Any:
+        """The columns asked for (all: `COLUMNS`) as a pyarrow.RecordBatch: copied once, without making a message."""
 
 def decode_messages(
     body: Buffer,

@@ -282,6 +282,12 @@ class MessageBatch(Sequence[Message]):
         """The columns asked for as Arrow buffers."""
         return columns_of(self._messages, names)
 
+    def to_arrow(self, names: Collection[str] | None = None) -> Any:
+        """The columns asked for as a pyarrow.RecordBatch."""
+        from mqclient._pure.remoting.arrow import record_batch
+
+        return record_batch(self.columns(names), len(self))
+
     def __repr__(self) -> str:
         return f"<MessageBatch of {len(self)} messages, {self.size} bytes of bodies>"
 

@@ -204,5 +204,12 @@ class Dispatch:
                     len(job.messages),
                     job.process_queue.queue,
                     job.messages.first_offset,
-                    (job.stack() or ["it waits outside of Python"])[-1],
+                    _where(job.stack()),
                 )
+
+
+def _where(stack: list[str]) -> str:
+    """The handler's own line, and the innermost one, which may be a library's."""
+    if not stack:
+        return "it waits outside of Python"
+    return stack[0] if len(stack) == 1 else f"{stack[0]} … {stack[-1]}"
