@@ -53,6 +53,13 @@ class Pending:
         """Of an entry that timed out, or was told before."""
         return not self._queue or sequence_id < self._queue[0].sequence_id
 
+    def find(self, sequence_id: int) -> Batch | None:
+        """The one that a receipt for this id is about."""
+        for batch in self._queue:
+            if batch.sequence_id <= sequence_id <= (batch.sequence_id if batch.scattered else batch.last_sequence_id):
+                return batch
+        return None
+
     def fail_all(self, error: MQError) -> None:
         if self._expiry is not None:
             self._expiry.cancel()

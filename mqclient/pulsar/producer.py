@@ -318,6 +318,9 @@ class ProducerEngine:
         if pending.is_late(sequence_id):
             self.counts["late"] += 1
             return
+        if ledger < 0 and entry < 0:
+            self._on_known(sequence_id)
+            return
         head = pending.head
         if sequence_id > head.last_sequence_id or (head.scattered and sequence_id != head.sequence_id):
             # The receipt of an entry that we sent later came first: only sending anew tells what the broker has.
@@ -325,9 +328,29 @@ class ProducerEngine:
             return
         if head.chunks > 1 and not head.arrive(ledger, entry):
             return
-        pending.pop()
+        self._complete(ledger, entry)
+
+    def _on_known(self, sequence_id: int) -> None:
+        """The broker had it already. It says so at once, ahead of receipts for what it stores anew: of a message in
+        parts all but the last are stored again, so this may be about a later one than the next. Who took it for a
+        receipt in the wrong order, and sent all of it again, would go round for ever."""
+        known = self.pending.find(sequence_id)
+        if known is None:
+            return
+        known.landed = known.chunks
+        if self.pending.head is known:
+            self._complete(-1, -1)
+
+    def _complete(self, ledger: int, entry: int) -> None:
+        """The next one, and those after it that are known already."""
+        pending = self.pending
+        head = pending.pop()
         self.published = max(self.published, head.last_sequence_id)
         head.complete(ledger, entry)
+        while len(pending) and pending.head.landed >= pending.head.chunks:
+            head = pending.pop()
+            self.published = max(self.published, head.last_sequence_id)
+            head.complete(-1, -1)
         if len(self._held):
             self._write_held()
         if not len(pending):

@@ -129,6 +129,29 @@ def test_a_receipt_out_of_order_makes_it_send_again(world: PulsarWorld) -> None:
     assert everything(world, "t") == [b"kept", b"lost", b"kept"]
 
 
+def test_what_the_broker_had_already_may_be_told_ahead_of_its_turn(world: PulsarWorld) -> None:
+    """As 4.2.4 does where parts are sent again with deduplication: those before the last are stored anew, and their
+    receipts take their time."""
+    producer = world.producer(world.client(), "t", batching=False, chunking=True, chunk_size=100)
+    world.world.latency = 5.0
+    futures = submit(world, producer, bytes(150), bytes(150), b"new", b"newer")
+    connection = producer.attachment.connection
+    with producer.client.driver.enter():
+        producer.on_receipt(1, -1, -1)
+        producer.on_receipt(17, -1, -1)
+        assert not any(future.done() for future in futures)
+        producer.on_receipt(0, -1, -1)
+        assert [future.done() for future in futures] == [True, True, False, False]
+        assert producer.published == 1
+        for number in (0, 1):  # of the parts stored anew
+            producer.on_receipt(number, 7, number)
+        producer.on_receipt(2, 7, 2)
+        assert futures[2].result().entry == 2
+        producer.on_receipt(3, 7, 3)
+    assert (futures[0].result().entry, futures[3].result().entry, producer.counts["late"]) == (-1, 3, 2)
+    assert producer.attachment.connection is connection
+
+
 def test_the_send_timeout(world: PulsarWorld) -> None:
     producer = world.producer(world.client(), "t", send_timeout=2.0)
     world.control.drop("SEND", times=100)
