@@ -112,7 +112,7 @@ def test_for_each_partition(spark: Any, broker: EmbeddedBroker, pulsar_client: p
             "'x' as value",
             {"topic": "t", "deliveryGuarantee": "exactly-once"},
             "append",
-            "no option 'deliveryGuarantee'",
+            "no option 'deliveryguarantee'",
         ),
         ("'x' as value", {"topic": "t", "tagg": "x"}, "append", "Did you mean 'tag'?"),
     ],
