@@ -120,6 +120,56 @@ def test_the_native_calls_are_used_when_handed_in() -> None:
     ends.peer.close()
 
 
+def answers(*given: int) -> Any:
+    """A sending call that takes so much each time."""
+    left = list(given)
+    return lambda fd, buffers: left.pop(0)
+
+
+def test_writing_all_gives_the_claim_back_and_what_is_left_goes_back_in_front() -> None:
+    ends = Ends(send_now=answers(8, 3, -errno.EAGAIN, -errno.EAGAIN, 5))
+    link, connection = ends.link, ends.connection
+    assert connection.writes_at_once
+
+    def write(*parts: bytes) -> bool:
+        connection.writing = True
+        link.outbox, link.outbox_bytes = list(parts), sum(map(len, parts))
+        return connection.write_all()
+
+    assert write(b"abcd", b"efgh")
+    assert (link.outbox, link.outbox_bytes, connection.writing) == ([], 0, False)
+    assert not write(b"abcd", b"efgh")  # three bytes went, then it was full
+    assert (b"".join(link.outbox), link.outbox_bytes) == (b"defgh", 5)
+    assert (connection.writing, connection.blocked) == (True, True)
+    assert not write(b"defgh")  # still full
+    assert write(b"defgh")
+    connection.link, connection.final = None, [b"bye"]
+    connection._send_now = answers(3)
+    connection.writing = True
+    assert connection.write_all()
+    assert connection.final == []
+    connection.close()
+    ends.peer.close()
+
+
+def test_writing_all_that_fails_keeps_the_cause_and_the_claim() -> None:
+    def interrupted(fd: int, buffers: Any) -> int:
+        raise KeyboardInterrupt
+
+    ends = Ends(send_now=answers(-errno.EPIPE))
+    ends.connection.writing = True
+    ends.link.outbox, ends.link.outbox_bytes = [b"abcd"], 4
+    assert not ends.connection.write_all()
+    assert isinstance(ends.connection.broken, BrokenPipeError)
+    ends.connection._send_now = interrupted
+    ends.link.outbox, ends.link.outbox_bytes = [b"abcd"], 4
+    with pytest.raises(KeyboardInterrupt):
+        ends.connection.write_all()
+    assert isinstance(ends.connection.broken, KeyboardInterrupt)  # how much went out is not known
+    ends.connection.close()
+    ends.peer.close()
+
+
 def test_half_closing_is_told_and_limits_the_wait(ends: Ends) -> None:
     ends.connection.closing = True
     ends.connection.half_close(until=5.0)
