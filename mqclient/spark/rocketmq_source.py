@@ -112,8 +112,12 @@ class Heads:
         """A stream begins: what brokers would refuse later is told now, and the group is there that is to be told."""
         self.check_filter(there)
         group = self._options.group
-        if group is not None and group not in self._admin.groups(self._options.timeout):
-            self._admin.create_group(group, self._options.timeout)
+        try:
+            if group is not None and group not in self._admin.groups(self._options.timeout):
+                self._admin.create_group(group, self._options.timeout)
+        except MQError as error:
+            # Who may read a topic need not be an operator; the query itself does without the group.
+            log.warning("%s: cannot see to it that group %s is there: %s", FORMAT, group, error)
 
     def check_filter(self, there: Ends) -> None:
         """An expression that brokers do not take is an error on the driver; opening to read nothing asks them."""

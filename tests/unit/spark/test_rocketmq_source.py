@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -173,3 +174,19 @@ def test_what_does_not_come_in_time_is_an_error(
     beyond = Range(Queue(topic, "broker-a", 0), 0, 5)
     with pytest.raises(DeadlineError, match=r"nothing came for 1 s after offset 1, 4 messages before the end"):
         bodies(options, [beyond])
+
+
+def test_who_is_no_operator_can_still_read(
+    broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(rocketmq_client, topic, 2)
+    heads = Heads(asked(broker, topic=topic, consumerGroup="nobody"))
+    there = heads.look()
+
+    def refuse(timeout: float) -> list[str]:
+        raise MQError("not for you")
+
+    heads._admin = SimpleNamespace(groups=refuse)
+    heads.begin(there)
+    assert "cannot see to it that group nobody is there: not for you" in caplog.text
+    heads.close()
