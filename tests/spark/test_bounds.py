@@ -12,9 +12,11 @@ TRIES = 3
 
 @pytest.mark.ci
 @pytest.mark.timeout(3000)
-def test_no_figure_of_spark_breaks_its_bound() -> None:
-    """A broken bound is measured again: noise goes away, a slower path does not."""
-    suspects, told = bounds.load(bounds.SPARK), ""
+def test_no_figure_of_spark_breaks_its_bound(scale: str) -> None:
+    """A broken bound is measured again: noise goes away, a slower path does not. Streams only in soak: a trigger is a
+    chain of answers that wait for each other, and on a busy machine it measures the others."""
+    asked = bounds.load(bounds.SPARK)
+    suspects, told = [bound for bound in asked if scale == "soak" or ".batch_" in bound.figure], ""
     for _ in range(TRIES):
         measured = measure(figures={bound.figure for bound in suspects})
         absent = {bound.figure for bound in suspects} - measured.figures.keys()
