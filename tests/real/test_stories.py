@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from mqclient import rocketmq
+from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
 from tests.real import story_peers
 from tests.real.fixtures import REAL_GENERATIONS
 from tests.real.rocketmq import RealRocketMQ
 from tests.real.slow_door import SlowHeartbeats
+from tests.support.proxy import CuttingProxy
 from tests.support.seen import Seen, unique
 
 pytestmark = pytest.mark.real
@@ -144,14 +146,67 @@ def test_equal_ids_are_named(
 ) -> None:
     group, same = unique("twins"), unique("same@1")
     twins = [rocketmq.Client(generation.name_server, client_id=same) for _ in range(2)]
+    seen = [Seen(), Seen()]
     with caplog.at_level(logging.WARNING, "mqclient.remoting"):
-        members = [twin.push_consumer(group, topic, Seen()) for twin in twins]
-        eventually(lambda: all(member.diagnose()["equal_id_seen"] for member in members))
+        members = [twin.push_consumer(group, topic, one, start="first") for twin, one in zip(twins, seen, strict=True)]
+        eventually(lambda: all(member.diagnose()["equal_id_seen"] for member in members), 30)
+    told = [record.getMessage() for record in caplog.records if "another client has our id" in record.getMessage()]
+    assert len(told) == 2
     eventually(partial(_shared, members, topic, [2, 2]))
     shares = [[queue for queue in member.queues if queue.topic == topic] for member in members]
     assert shares[0] == shares[1]
+    fill(client, generation, topic)
+    # The pile-up: what is owned twice is consumed twice, and the other half waits for nobody.
+    eventually(lambda: [len(set(one.bodies)) for one in seen] == [COUNT // 2] * 2)
+    with client.admin() as admin:
+        offsets = admin.offsets(topic, group)
+    waiting = {queue: (ends["max"] or 0) - (ends["committed"] or 0) for queue, ends in offsets.items()}
+    assert {queue for queue, count in waiting.items() if count == COUNT // 4} >= set(offsets) - set(shares[0])
     for twin in twins:
         twin.close()
+
+
+class Doors:
+    """A proxy before each broker, so that the broker sees other addresses than ours."""
+
+    def __init__(self) -> None:
+        self.proxies: dict[str, CuttingProxy] = {}
+        self.sent = bytearray()
+
+    def to(self, address: str) -> str:
+        proxy = self.proxies.get(address)
+        if proxy is None:
+            host, _, port = address.rpartition(":")
+            proxy = self.proxies[address] = CuttingProxy((host, int(port)))
+            proxy.tap = self.sent.extend
+        return str(proxy.address)
+
+    def looks(self) -> int:
+        """How often somebody asked who is connected."""
+        return self.sent.count(b'"code":%d,' % Request.GET_CONSUMER_CONNECTION_LIST)
+
+
+@on_each
+def test_a_black_hole_of_our_own_names_nobody(
+    generation: RealRocketMQ, client: rocketmq.Client, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    doors, seen = Doors(), Seen()
+    impatient: dict[str, Any] = {"request_timeout": 1.0, "heartbeat_interval": 1.0, "rebalance_interval": 0.5}
+    fill(client, generation, topic)
+    with (
+        caplog.at_level(logging.INFO, "mqclient.remoting"),
+        rocketmq.Client(generation.name_server, rewrite_address=doors.to, **impatient) as ours,
+    ):
+        consumer = ours.push_consumer(unique("hole"), topic, seen, start="first")
+        eventually(lambda: len(seen.bodies) == COUNT)
+        for proxy in doors.proxies.values():
+            proxy.lose()
+        eventually(lambda: doors.looks() >= 4)  # our id is there twice, and was looked at
+        assert not consumer.diagnose()["equal_id_seen"]
+    assert "gave up the connection" in caplog.text
+    assert "another client has our id" not in caplog.text
+    for proxy in doors.proxies.values():
+        proxy.close()
 
 
 # ---- story 3: a broadcasting group cannot be reset, and may be stuck for ever
@@ -242,6 +297,68 @@ def test_a_clustering_reset_moves_the_group(generation: RealRocketMQ, client: ro
         eventually(lambda: sorted(seen.bodies) == sorted(bodies * 2 + more))
 
 
+@on_each
+def test_without_force_nothing_moves_forward(generation: RealRocketMQ, client: rocketmq.Client, topic: str) -> None:
+    group, seen, each = unique("g"), Seen(), COUNT // 4
+    fill(client, generation, topic)
+    with client.push_consumer(group, topic, seen, start="first"):
+        eventually(lambda: len(seen.bodies) == COUNT)
+    fill(client, generation, topic, COUNT)
+
+    def committed() -> set[int | None]:
+        return {ends["committed"] for ends in admin.offsets(topic, group).values()}
+
+    with client.admin() as admin:
+        assert committed() == {each}
+        plan = admin.reset_offset(group, topic, "latest", dry_run=True)
+        assert (set(plan.before.values()), set(plan.offsets.values())) == ({each}, {2 * each})
+        assert admin.reset_offset(group, topic, "latest", dry_run=True, force=False).offsets == {}
+        assert admin.reset_offset(group, topic, "latest", force=False).offsets == {}
+        assert committed() == {each}
+        assert set(admin.reset_offset(group, topic, "earliest", force=False).offsets.values()) == {0}
+        assert committed() == {0}
+
+
+@pytest.mark.parametrize("generation", REAL_GENERATIONS[1:2], indirect=True, scope="session")
+def test_the_old_form_for_a_moment_reaches_java_members_and_is_put_back(
+    generation: RealRocketMQ, client: rocketmq.Client, topic: str, tmp_path: Path
+) -> None:
+    group, seen = unique("audit"), Seen()
+    bodies = fill(client, generation, topic)
+    with (
+        story_peers.member(tmp_path / "java", generation.name_server, group, topic, "BROADCASTING") as java,
+        rocketmq.Client(generation.name_server, offset_dir=str(tmp_path)) as ours,
+    ):
+        ours.push_consumer(group, topic, seen, model="broadcasting", start="first")
+        eventually(lambda: len(java.consumed()) == len(seen.bodies) == COUNT)
+        with client.admin() as admin:
+            report = admin.reset_offset(group, topic, "earliest", model="broadcasting", switch_form=True)
+            forms = [admin.broker_config(jvm.name)["useServerSideResetOffset"] for jvm in generation.brokers]
+        assert (set(forms), report.failed) == ({"true"}, {})
+        assert report.members[ours.client_id] == "asked"
+        eventually(lambda: sorted(seen.bodies) == sorted(bodies * 2))
+        eventually(partial(_resumed, java, group))  # it was told; that it cannot move is the story's client
+
+
+@on_each
+def test_a_topic_made_anew_is_consumed_from_its_beginning(
+    generation: RealRocketMQ, client: rocketmq.Client, topic: str, tmp_path: Path
+) -> None:
+    group, seen = unique("audit"), Seen()
+    fill(client, generation, topic)
+    with rocketmq.Client(generation.name_server, offset_dir=str(tmp_path)) as listener, client.admin() as admin:
+        listener.push_consumer(group, topic, seen, model="broadcasting", start="first")
+        eventually(lambda: len(seen.bodies) == COUNT)
+        listener.close()
+        admin.delete_topic(topic)
+        admin.create_topic(topic, queues=4 // len(generation.brokers))
+        eventually(lambda: {ends["max"] for ends in admin.offsets(topic).values()} == {0})
+    bodies = fill(client, generation, topic, COUNT) + fill(client, generation, topic, 2 * COUNT)
+    with rocketmq.Client(generation.name_server, offset_dir=str(tmp_path)) as listener:
+        listener.push_consumer(group, topic, seen, model="broadcasting")
+        eventually(lambda: set(bodies) <= set(seen.bodies))
+
+
 WRONG = 999999999
 
 
@@ -283,3 +400,10 @@ def test_offsets_that_are_all_wrong_heal_at_once(
     illegal = [record for record in caplog.records if "the pull request offset illegal" in record.getMessage()]
     assert len(illegal) == 4
     assert sum(offset_table(read_body(path.read_bytes())).values()) == COUNT
+    caplog.clear()
+    with rocketmq.Client(generation.name_server, offset_dir=str(tmp_path)) as again:
+        consumer = again.push_consumer(group, topic, seen, model="broadcasting")
+        more = fill(client, generation, topic, COUNT)
+        eventually(lambda: set(more) <= set(seen.bodies))
+        assert consumer.diagnose()["offsets_corrected"] == 0
+    assert "the pull request offset illegal" not in caplog.text
