@@ -7,9 +7,9 @@ its protocol default where that says the same. Hot commands have hand-made codec
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, final, overload
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, final, overload
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, TypeVar
 
 from mqclient.errors import ProtocolError
 
@@ -55,6 +55,7 @@ COLUMNS: Final[tuple[str, ...]]
 PING_FRAME: Final[bytes]
 PONG_FRAME: Final[bytes]
 
+_T = TypeVar("_T", default=Any)
 _Event: TypeAlias = tuple[Any, ...]
 _Column: TypeAlias = tuple[Buffer | None, ...]
 """Arrow's buffers of one column, see `MessageBatch.columns`."""
@@ -275,8 +276,11 @@ EARLIEST: Final[MessageId]
 LATEST: Final[MessageId]
 
 @final
-class Message:
-    """One message; made by `decode_messages` only. Keys, properties and ids are read when asked for."""
+class Message(Generic[_T]):
+    """One message; made by `decode_messages` only. Keys, properties and ids are read when asked for.
+
+    Its kind is that of `value`: what the consumer's schema says.
+    """
 
     __ack_id__: ClassVar[object]
     """For `permits.AckSet`: see `_native/common/ack_id.pxd`; None in the pure twin."""
@@ -332,7 +336,7 @@ class Message:
     @property
     def schema_version(self) -> bytes | None: ...
     @property
-    def value(self) -> Any:
+    def value(self) -> _T:
         """By the consumer's schema, made anew at each access; without one the body, or None for a null value.
         ProtocolError for a body that is no such value."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.errors import ClosedError, DeadlineError
@@ -13,6 +13,7 @@ from mqclient.io import aio_stopping
 from mqclient.pulsar import opening, reading, txn_acks
 from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
+from mqclient.pulsar.typed import T
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
@@ -26,15 +27,15 @@ Position: TypeAlias = "MessageId | datetime | int"
 Seek: TypeAlias = "Position | Mapping[str, Position] | Callable[[str], Position | None]"
 
 
-class Receiving:
+class Receiving(Generic[T]):
     """What consumers and readers have in common: taking messages, and moving the position."""
 
     def __init__(self, driver: AsyncDriver, engine: Engine) -> None:
         self._driver = driver
         self._engine = engine
         self._inbox = engine.mailbox
-        self._take: Callable[[], Message | None] = engine.mailbox.take
-        self._take_many: Callable[[int], list[Message]] = engine.mailbox.take_many
+        self._take: Callable[[], Message[T] | None] = engine.mailbox.take
+        self._take_many: Callable[[int], list[Message[T]]] = engine.mailbox.take_many
 
     @property
     def topic(self) -> str:
@@ -45,12 +46,12 @@ class Receiving:
         """What is consumed now; partitions by their own names."""
         return self._engine.topics
 
-    async def receive(self, timeout: float | None = None) -> Message:
+    async def receive(self, timeout: float | None = None) -> Message[T]:
         """The next message; DeadlineError if there is none in time."""
         message = self._take()
         return message if message is not None else await self._receive_late(self._driver.deadline(timeout))
 
-    async def receive_many(self, max: int = 1000, timeout: float | None = None) -> list[Message]:
+    async def receive_many(self, max: int = 1000, timeout: float | None = None) -> list[Message[T]]:
         """What is there, at most `max`; if nothing is, what comes first; [] if nothing comes in time."""
         messages = self._take_many(max)
         return messages or await self._receive_many_late(max, self._driver.deadline(timeout))
@@ -88,10 +89,10 @@ class Receiving:
         with self._driver.enter():
             return self._engine.diagnose()
 
-    def __aiter__(self) -> AsyncIterator[Message]:
+    def __aiter__(self) -> AsyncIterator[Message[T]]:
         return self
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> Message[T]:
         message = self._take()
         return message if message is not None else await self._next_late()
 
@@ -100,28 +101,28 @@ class Receiving:
     ) -> None:
         await self.close()
 
-    async def _receive_late(self, deadline: float | None) -> Message:
+    async def _receive_late(self, deadline: float | None) -> Message[T]:
         while True:
             with self._inbox.waiting() as wake:
                 await self._driver.wait(wake, deadline)
                 if (message := self._take()) is not None:
                     return message
 
-    async def _receive_many_late(self, limit: int, deadline: float | None) -> list[Message]:
+    async def _receive_many_late(self, limit: int, deadline: float | None) -> list[Message[T]]:
         try:
             first = await self._receive_late(deadline)
         except DeadlineError:
             return []
         return [first, *self._take_many(limit - 1)]
 
-    async def _next_late(self) -> Message:
+    async def _next_late(self) -> Message[T]:
         try:
             return await self._receive_late(None)
         except ClosedError:
             raise StopAsyncIteration from None
 
 
-class Consumer(Receiving):
+class Consumer(Receiving[T]):
     """Made by `Client.consumer`. A message that is not acknowledged comes again, to somebody."""
 
     def __init__(self, driver: AsyncDriver, engine: Engine) -> None:
@@ -215,7 +216,7 @@ class Consumer(Receiving):
             slot = opening.stop(self._engine, grace)
         return await self._driver.wait(slot)
 
-    async def __aenter__(self) -> Consumer:
+    async def __aenter__(self) -> Consumer[T]:
         return self
 
     async def _ack_in(self, txn: Transaction, messages: Any, *, cumulative: bool) -> None:
@@ -228,7 +229,7 @@ class Consumer(Receiving):
             self._engine.acks_due(signal)
 
 
-class Reader(Receiving):
+class Reader(Receiving[T]):
     """Made by `Client.reader`. Nothing is acknowledged: the position is the reader's own."""
 
     async def has_message_available(self, timeout: float | None = None) -> bool:
@@ -250,7 +251,7 @@ class Reader(Receiving):
         while (batch := await self._batch_or_end()) is not None:
             yield batch
 
-    async def __aenter__(self) -> Reader:
+    async def __aenter__(self) -> Reader[T]:
         return self
 
     async def _batch_or_end(self) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
 from mqclient.pulsar.outgoing import prepare_many, results, within
+from mqclient.pulsar.typed import T
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer:
+class Producer(Generic[T]):
     """Made by `Client.producer`. A message goes out as soon as nothing is in flight; else it gathers in a batch."""
 
     def __init__(self, driver: AsyncDriver, engine: Engine) -> None:
@@ -45,7 +46,7 @@ class Producer:
 
     async def send(
         self,
-        body: Any,
+        body: T | None,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
@@ -102,7 +103,7 @@ class Producer:
 
     def submit(
         self,
-        body: Any,
+        body: T | None,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
@@ -137,7 +138,7 @@ class Producer:
         with self._driver.enter():
             return self._engine.diagnose()
 
-    async def __aenter__(self) -> Producer:
+    async def __aenter__(self) -> Producer[T]:
         return self
 
     async def __aexit__(

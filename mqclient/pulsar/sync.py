@@ -31,9 +31,11 @@ from mqclient.pulsar.sync_table import TableView
 from mqclient.pulsar.sync_transaction import Transaction
 from mqclient.pulsar.table import open_table
 from mqclient.pulsar.transactions import begin
+from mqclient.pulsar.typed import T
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.schema.base import Schema
     from mqclient.pulsar.subscribing import Topics
 
 __all__ = ["Client", "Consumer", "Producer", "Reader", "TableView", "Transaction"]
@@ -82,33 +84,51 @@ class Client:
         with self._driver.enter():
             self._driver.attach(self._engine)
 
-    def producer(self, topic: str, *, timeout: float | None = None, **options: Any) -> Producer:
+    def producer(
+        self, topic: str, *, schema: Schema[T] | None = None, timeout: float | None = None, **options: Any
+    ) -> Producer[T]:
         """A producer of one topic; options: see `mqclient.pulsar.options.ProducerOptions`."""
-        return self._open_producer(topic, options, timeout)
+        return self._open_producer(topic, {"schema": schema, **options}, timeout)
 
-    def consumer(self, topic: Topics, subscription: str, *, timeout: float | None = None, **options: Any) -> Consumer:
+    def consumer(
+        self,
+        topic: Topics,
+        subscription: str,
+        *,
+        schema: Schema[T] | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Consumer[T]:
         """A consumer of one subscription to a topic, partitioned or not, to several, or to all that match a
         `re.compile("tenant/namespace/orders-.*")`.
 
         Options: see `mqclient.pulsar.consumer_options.ConsumerOptions`.
         """
-        return self._open_consumer(topic, subscription, options, timeout)
+        return self._open_consumer(topic, subscription, {"schema": schema, **options}, timeout)
 
     def reader(
         self,
         topic: str | Sequence[str],
         *,
         start: MessageId | str,
+        schema: Schema[T] | None = None,
         timeout: float | None = None,
         **options: Any,
-    ) -> Reader:
+    ) -> Reader[T]:
         """Read from a position on, without a subscription that stays: "earliest", "latest" or, of one topic without
         partitions, a message id."""
-        return self._open_reader(topic, start, options, timeout)
+        return self._open_reader(topic, start, {"schema": schema, **options}, timeout)
 
-    def table_view(self, topic: str | Sequence[str], *, timeout: float | None = None, **options: Any) -> TableView:
+    def table_view(
+        self,
+        topic: str | Sequence[str],
+        *,
+        schema: Schema[T] | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> TableView[T]:
         """Of each key of a topic what was said last; it is complete when it opens, and follows what comes."""
-        return self._open_table(topic, options, timeout)
+        return self._open_table(topic, {"schema": schema, **options}, timeout)
 
     def transaction(self, *, ttl: float = 60.0, timeout: float | None = None) -> Transaction:
         """What is sent and acknowledged with `txn=` it takes effect as a whole when it is left, or not at all.
@@ -155,7 +175,7 @@ class Client:
     ) -> None:
         self.close()
 
-    def _open_producer(self, topic: str, options: Mapping[str, Any], timeout: float | None) -> Producer:
+    def _open_producer(self, topic: str, options: Mapping[str, Any], timeout: float | None) -> Producer[Any]:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
             slot = producing.open_producer(self._engine, topic, options, deadline)
@@ -163,7 +183,7 @@ class Client:
 
     def _open_consumer(
         self, topic: Topics, subscription: str, options: Mapping[str, Any], timeout: float | None
-    ) -> Consumer:
+    ) -> Consumer[Any]:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
             slot = subscribing.open_consumer(self._engine, topic, subscription, options, deadline)
@@ -174,7 +194,9 @@ class Client:
             slot = begin(self._engine, ttl, self._driver.deadline(timeout))
         return Transaction(self._driver, self._driver.wait(slot))
 
-    def _open_table(self, topic: str | Sequence[str], options: Mapping[str, Any], timeout: float | None) -> TableView:
+    def _open_table(
+        self, topic: str | Sequence[str], options: Mapping[str, Any], timeout: float | None
+    ) -> TableView[Any]:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
             slot = open_table(self._engine, topic, options, deadline)
@@ -182,7 +204,7 @@ class Client:
 
     def _open_reader(
         self, topic: str | Sequence[str], start: MessageId | str, options: Mapping[str, Any], timeout: float | None
-    ) -> Reader:
+    ) -> Reader[Any]:
         deadline = self._driver.deadline(timeout)
         with self._driver.enter():
             slot = subscribing.open_reader(self._engine, topic, start, options, deadline)

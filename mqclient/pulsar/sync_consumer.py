@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from mqclient.core.driver import SyncDriver
 from mqclient.errors import ClosedError, DeadlineError
@@ -14,6 +14,7 @@ from mqclient.io import sync_stopping
 from mqclient.pulsar import opening, reading, txn_acks
 from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
+from mqclient.pulsar.typed import T
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import Message, MessageBatch, MessageId
@@ -27,15 +28,15 @@ Position: TypeAlias = "MessageId | datetime | int"
 Seek: TypeAlias = "Position | Mapping[str, Position] | Callable[[str], Position | None]"
 
 
-class Receiving:
+class Receiving(Generic[T]):
     """What consumers and readers have in common: taking messages, and moving the position."""
 
     def __init__(self, driver: SyncDriver, engine: Engine) -> None:
         self._driver = driver
         self._engine = engine
         self._inbox = engine.mailbox
-        self._take: Callable[[], Message | None] = engine.mailbox.take
-        self._take_many: Callable[[int], list[Message]] = engine.mailbox.take_many
+        self._take: Callable[[], Message[T] | None] = engine.mailbox.take
+        self._take_many: Callable[[int], list[Message[T]]] = engine.mailbox.take_many
 
     @property
     def topic(self) -> str:
@@ -46,12 +47,12 @@ class Receiving:
         """What is consumed now; partitions by their own names."""
         return self._engine.topics
 
-    def receive(self, timeout: float | None = None) -> Message:
+    def receive(self, timeout: float | None = None) -> Message[T]:
         """The next message; DeadlineError if there is none in time."""
         message = self._take()
         return message if message is not None else self._receive_late(self._driver.deadline(timeout))
 
-    def receive_many(self, max: int = 1000, timeout: float | None = None) -> list[Message]:
+    def receive_many(self, max: int = 1000, timeout: float | None = None) -> list[Message[T]]:
         """What is there, at most `max`; if nothing is, what comes first; [] if nothing comes in time."""
         messages = self._take_many(max)
         return messages or self._receive_many_late(max, self._driver.deadline(timeout))
@@ -89,10 +90,10 @@ class Receiving:
         with self._driver.enter():
             return self._engine.diagnose()
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[Message[T]]:
         return self
 
-    def __next__(self) -> Message:
+    def __next__(self) -> Message[T]:
         message = self._take()
         return message if message is not None else self._next_late()
 
@@ -101,28 +102,28 @@ class Receiving:
     ) -> None:
         self.close()
 
-    def _receive_late(self, deadline: float | None) -> Message:
+    def _receive_late(self, deadline: float | None) -> Message[T]:
         while True:
             with self._inbox.waiting() as wake:
                 self._driver.wait(wake, deadline)
                 if (message := self._take()) is not None:
                     return message
 
-    def _receive_many_late(self, limit: int, deadline: float | None) -> list[Message]:
+    def _receive_many_late(self, limit: int, deadline: float | None) -> list[Message[T]]:
         try:
             first = self._receive_late(deadline)
         except DeadlineError:
             return []
         return [first, *self._take_many(limit - 1)]
 
-    def _next_late(self) -> Message:
+    def _next_late(self) -> Message[T]:
         try:
             return self._receive_late(None)
         except ClosedError:
             raise StopIteration from None
 
 
-class Consumer(Receiving):
+class Consumer(Receiving[T]):
     """Made by `Client.consumer`. A message that is not acknowledged comes again, to somebody."""
 
     def __init__(self, driver: SyncDriver, engine: Engine) -> None:
@@ -216,7 +217,7 @@ class Consumer(Receiving):
             slot = opening.stop(self._engine, grace)
         return self._driver.wait(slot)
 
-    def __enter__(self) -> Consumer:
+    def __enter__(self) -> Consumer[T]:
         return self
 
     def _ack_in(self, txn: Transaction, messages: Any, *, cumulative: bool) -> None:
@@ -229,7 +230,7 @@ class Consumer(Receiving):
             self._engine.acks_due(signal)
 
 
-class Reader(Receiving):
+class Reader(Receiving[T]):
     """Made by `Client.reader`. Nothing is acknowledged: the position is the reader's own."""
 
     def has_message_available(self, timeout: float | None = None) -> bool:
@@ -251,7 +252,7 @@ class Reader(Receiving):
         while (batch := self._batch_or_end()) is not None:
             yield batch
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Reader[T]:
         return self
 
     def _batch_or_end(self) -> Any:

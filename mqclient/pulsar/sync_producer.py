@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from mqclient.core.driver import SyncDriver
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
 from mqclient.pulsar.outgoing import prepare_many, results, within
+from mqclient.pulsar.typed import T
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer:
+class Producer(Generic[T]):
     """Made by `Client.producer`. A message goes out as soon as nothing is in flight; else it gathers in a batch."""
 
     def __init__(self, driver: SyncDriver, engine: Engine) -> None:
@@ -46,7 +47,7 @@ class Producer:
 
     def send(
         self,
-        body: Any,
+        body: T | None,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
@@ -103,7 +104,7 @@ class Producer:
 
     def submit(
         self,
-        body: Any,
+        body: T | None,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
@@ -138,7 +139,7 @@ class Producer:
         with self._driver.enter():
             return self._engine.diagnose()
 
-    def __enter__(self) -> Producer:
+    def __enter__(self) -> Producer[T]:
         return self
 
     def __exit__(

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic
 
 from mqclient.core.driver import SyncDriver
 from mqclient.core.steps import run_steps
 from mqclient.pulsar.table import Table, value_of
+from mqclient.pulsar.typed import T
 
 __all__ = ["TableView"]
 
 
-class TableView:
+class TableView(Generic[T]):
     """Made by `Client.table_view`: of each key what was said last, kept up to date. Reading waits for nothing."""
 
     def __init__(self, driver: SyncDriver, table: Table) -> None:
@@ -26,13 +27,14 @@ class TableView:
     def topic(self) -> str:
         return str(self._table.engine.topic)
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: Any = None) -> T | Any:
         """The value of a key: bytes, or what the schema makes of them."""
         message = self._rows.get(key)
         return default if message is None else value_of(message)
 
-    def __getitem__(self, key: str) -> Any:
-        return value_of(self._rows[key])
+    def __getitem__(self, key: str) -> T:
+        value: T = value_of(self._rows[key])
+        return value
 
     def __contains__(self, key: object) -> bool:
         return key in self._rows
@@ -46,7 +48,7 @@ class TableView:
     def keys(self) -> list[str]:
         return list(self._rows)
 
-    def items(self) -> list[tuple[str, Any]]:
+    def items(self) -> list[tuple[str, T]]:
         """As of now: the list does not change any more."""
         return [(key, value_of(message)) for key, message in list(self._rows.items())]
 
@@ -54,7 +56,7 @@ class TableView:
         """The whole message that a key's value came in, or None."""
         return self._rows.get(key)
 
-    def listen(self, told: Callable[[str, Any], object], *, existing: bool = False) -> None:
+    def listen(self, told: Callable[[str, T | None], object], *, existing: bool = False) -> None:
         """Call `told(key, value)` with each change, `value` None where the key is taken away; with `existing` first
         with everything that is here. It may be called on another thread."""
         self._table.listen(told, existing)
@@ -76,7 +78,7 @@ class TableView:
         with self._driver.enter():
             return {"keys": len(self._rows), **self._table.engine.diagnose()}
 
-    def __enter__(self) -> TableView:
+    def __enter__(self) -> TableView[T]:
         return self
 
     def __exit__(

@@ -90,7 +90,7 @@ class WebLookup:
         finally:
             alarm.cancel()
         if reply.status >= 400:
-            code = REFUSALS.get(reply.status, ServerError.ServiceNotReady)
+            code = _meaning(reply)
             raise BrokerError(code, f"HTTP {reply.status}: {reply.content}", remote=base, request=path)
         if not isinstance(reply.content, dict):
             raise ProtocolError(f"{url} answered no JSON object")
@@ -104,6 +104,13 @@ class WebLookup:
             shown = "Basic " + b64encode(data).decode()
             return {"Authorization": shown, "X-Pulsar-Auth-Method-Name": self._client.auth.method}
         return {"Authorization": f"Bearer {data.decode()}"}
+
+
+def _meaning(reply: Reply) -> ServerError:
+    """A real broker says 401 also to who is known and may not."""
+    if reply.status == 401 and str(reply.content).startswith("Unauthorized to "):
+        return ServerError.AuthorizationError
+    return REFUSALS.get(reply.status, ServerError.ServiceNotReady)
 
 
 def _path(topic: TopicName) -> str:

@@ -65,6 +65,7 @@ authenticationEnabled=true
 authenticationProviders={PROVIDERS}Token,{PROVIDERS}Basic
 tokenSecretKey=file://{folder}/secret.key
 basicAuthConf=file://{folder}/users
+authorizationEnabled=true
 superUserRoles=admin,anna
 authenticationRefreshCheckSeconds=1
 brokerClientAuthenticationPlugin={PLUGIN}
@@ -95,13 +96,34 @@ def test_who_is_let_in(guarded: RealPulsar, tmp_path: Path, monkeypatch: pytest.
             assert producer.send(b"x").entry >= 0
 
 
-@pytest.mark.parametrize("auth", [None, pulsar.token(signed("admin", b"another key")), pulsar.basic("anna", "wrong")])
+REFUSED = [
+    None,
+    pulsar.token(signed("admin", b"another key")),
+    pulsar.token(signed("admin", exp=1)),
+    pulsar.token("nonsense"),
+    pulsar.basic("anna", "wrong"),
+]
+
+
+@pytest.mark.parametrize("auth", REFUSED, ids=["none", "another key", "expired", "nonsense", "wrong password"])
 def test_who_is_refused_knows_at_once(guarded: RealPulsar, auth: Any) -> None:
     began = time.monotonic()
-    with pulsar.Client(guarded.url, auth=auth) as client, pytest.raises(BrokerError) as caught:
+    with pulsar.Client(guarded.url, auth=auth) as client, pytest.raises(BrokerError, match="give auth=") as caught:
         client.producer("auth")
     assert caught.value.code == ServerError.AuthenticationError
     assert time.monotonic() - began < 10  # the official client tries for 30 s, then says "timeout"
+
+
+@pytest.mark.parametrize("web", [False, True], ids=["binary", "http"])
+def test_who_has_no_right_to_it(guarded: RealPulsar, web: bool) -> None:
+    url = guarded.rest if web else guarded.url
+    with pulsar.Client(url, auth=pulsar.token(signed("stranger"))) as client:
+        for open_one in (lambda: client.producer("auth"), lambda: client.consumer("auth", "s")):
+            with pytest.raises(BrokerError, match="give it the right to produce or consume") as caught:
+                open_one()
+            assert caught.value.code == ServerError.AuthorizationError
+    with pulsar.Client(url, auth=pulsar.token(signed("admin"))) as client, client.producer("auth") as producer:
+        assert producer.send(b"x").entry >= 0
 
 
 def test_an_expired_token_is_renewed_when_the_broker_asks(guarded: RealPulsar) -> None:

@@ -100,7 +100,7 @@ def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) ->
             client.producer(topic, schema=schema.AUTO_CONSUME)
         with client.producer(topic, schema=schema.Avro(Order)) as producer:
             with pytest.raises(TypeError, match="Order is needed"):
-                producer.send({"number": 1})
+                producer.send({"number": 1})  # type: ignore[arg-type]
         with client.producer(topic) as producer:
             with pytest.raises(TypeError, match="schema"):
                 producer.send("text")

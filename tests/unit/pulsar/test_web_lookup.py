@@ -112,6 +112,14 @@ def test_refusals(world: PulsarWorld, status: int, code: ServerError) -> None:
     assert refused.value.remote
 
 
+def test_who_is_known_and_may_not(world: PulsarWorld) -> None:
+    said = "Unauthorized to validateTopicOperation for operation [LOOKUP]"
+    client = world.client(URL, web=DoorWeb(world, Reply(401, said)))
+    with pytest.raises(BrokerError) as refused:
+        world.do(client, lambda: opening.partitions(client, "t", None))
+    assert refused.value.code == ServerError.AuthorizationError
+
+
 def test_what_passes_is_tried_again(world: PulsarWorld) -> None:
     web = DoorWeb(world, Reply(503, "not yet"), LinkError("away"), ValueError("odd"))
     client = world.client(URL, web=web)
