@@ -61,6 +61,11 @@ def error(table: dict[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*table["retriable"], *table["refresh_route"]]):
         yield f"        {table['of']}.{name}: ({name in table['retriable']}, {name in table['refresh_route']}),"
     yield "    }"
+    if "told_by_remark" in table:
+        yield "    told_by_remark: ClassVar[Mapping[str, int]] = {"
+        for word, name in table["told_by_remark"].items():
+            yield f'        "{word}": {table["of"]}.{name},'
+        yield "    }"
     if "cures" in table:
         yield "    cures: ClassVar[Mapping[int, str]] = {"
         for name, text in table["cures"].items():

@@ -90,6 +90,8 @@ class RemoteError(MQError):
     """By code: (retriable, refresh_route)."""
     cures: ClassVar[Mapping[int, str]] = {}
     """By code: what whoever meets it can do."""
+    told_by_remark: ClassVar[Mapping[str, int]] = {}
+    """Words of a remark by which old servers tell what newer ones have a code for."""
 
     def __init__(self, code: int, remark: str = "", *, remote: str | None = None, request: str | None = None) -> None:
         super().__init__(code, remark)
@@ -97,7 +99,9 @@ class RemoteError(MQError):
         self.remark = remark
         self.remote = remote
         self.request = request
-        self.retriable, self.refresh_route = self.advice.get(code, (False, False))
+        self.meaning = next((other for word, other in self.told_by_remark.items() if word in remark), code)
+        """The code that today's servers would answer."""
+        self.retriable, self.refresh_route = self.advice.get(self.meaning, (False, False))
 
     @property
     def name(self) -> str:
@@ -109,5 +113,5 @@ class RemoteError(MQError):
         what = f" to {self.request}" if self.request else ""
         name = f" {self.name}" if self.name else ""
         remark = f": {self.remark}" if self.remark else ""
-        cure = f" ({self.cures[self.code]})" if self.code in self.cures else ""
+        cure = f" ({self.cures[self.meaning]})" if self.meaning in self.cures else ""
         return f"code {self.code}{name}{where}{what}{remark}{cure}"

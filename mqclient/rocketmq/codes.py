@@ -262,6 +262,9 @@ class BrokerError(RemoteError):
         Response.NOT_LEADER_FOR_QUEUE: (True, True),
         Response.GO_AWAY: (True, False),
     }
+    told_by_remark: ClassVar[Mapping[str, int]] = {
+        "AclException": Response.NO_PERMISSION,
+    }
     cures: ClassVar[Mapping[int, str]] = {
         Response.NO_PERMISSION: (
             "check the topic's permissions and, where the broker knows users, auth=rocketmq.acl(access_key, secret_key)"
@@ -275,19 +278,3 @@ class BrokerError(RemoteError):
             "this is another kind of server, or an older release: is it the name server's address?"
         ),
     }
-
-    def __init__(self, code: int, remark: str = "", *, remote: str | None = None, request: str | None = None) -> None:
-        super().__init__(code, remark, remote=remote, request=request)
-        self.denied = code == Response.NO_PERMISSION or (code == Response.SYSTEM_ERROR and _ACL_1 in remark)
-        """Whether it was refused because of who asked; 4.x brokers say so by code 1 and the name of a class."""
-        if self.denied and code == Response.SYSTEM_ERROR:
-            self.retriable = False
-
-    def __str__(self) -> str:
-        text = super().__str__()
-        if self.denied and self.code == Response.SYSTEM_ERROR:
-            return f"{text} ({self.cures[Response.NO_PERMISSION]})"
-        return text
-
-
-_ACL_1: Final = "AclException"

@@ -16,7 +16,7 @@ import pytest
 
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ConfigError, DeadlineError, LinkError, MQError
-from mqclient.rocketmq.codes import BrokerError
+from mqclient.rocketmq.codes import BrokerError, Response
 from mqclient.rocketmq.sync import TLS, Client, Message, acl
 from tests.api.conftest import RocketMQCluster
 from tests.support.certificates import make
@@ -225,7 +225,7 @@ WRONG_KEYS: list[tuple[Any, str]] = [
 def test_who_may_not_is_told_so(there: Elsewhere, auth: Any, step: str) -> None:
     with Client(there.plain, auth=auth, **TIMES) as client:
         error = raised(BrokerError, step, lambda: send(client))
-    assert error.denied
+    assert error.meaning == Response.NO_PERMISSION
     assert error.remote in str(error)
     assert "guessed" not in str(error)
 

@@ -28,8 +28,8 @@ def test_who_is_denied_is_told_the_cure_whatever_the_generation() -> None:
     old = BrokerError(Response.SYSTEM_ERROR, "org.apache.rocketmq.acl.common.AclException: No acl config for nobody")
     today = BrokerError(Response.NO_PERMISSION, "not allowed")
     for error in (old, today):
-        assert error.denied
+        assert error.meaning == Response.NO_PERMISSION
         assert "auth=rocketmq.acl" in str(error)
-    assert not old.retriable  # the next broker knows us as little
+        assert (error.retriable, error.refresh_route) == BrokerError.advice[Response.NO_PERMISSION]
     busy = BrokerError(Response.SYSTEM_ERROR, "disk full")
-    assert (busy.denied, busy.retriable, "auth=" in str(busy)) == (False, True, False)
+    assert (busy.meaning, busy.retriable, "auth=" in str(busy)) == (Response.SYSTEM_ERROR, True, False)
