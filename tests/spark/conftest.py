@@ -26,13 +26,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pyspark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     from mqclient.spark import register
 
     root = str(HERE.parent.parent)
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    # Tasks are tried again where there is time for it.
+    master = "local[2]" if request.config.getoption("--scale") == "test" else "local[2,4]"
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -45,7 +47,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    builder = pyspark_sql.SparkSession.builder.master("local[2,4]").appName("mqclient")
+    builder = pyspark_sql.SparkSession.builder.master(master).appName("mqclient")
     session = builder.config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     register(session)

@@ -17,6 +17,7 @@ from mqclient.spark.writers import task
 from tests.spark.support import deduplicating, received, replay
 from tests.spark.test_batch import fill
 
+pytestmark = pytest.mark.ci
 ROWS = 6000
 ONCE = {"deliveryGuarantee": "exactly-once"}
 
@@ -70,7 +71,6 @@ def test_tasks_that_fail_after_sending(spark: Any, url: str, pulsar_client: puls
     assert bodies(pulsar_client, f"{once}-least") == again
 
 
-@pytest.mark.ci
 def test_batch_writes_do_not_get_into_each_other_s_way(
     spark: Any, url: str, pulsar_client: pulsar.Client, once: str
 ) -> None:
@@ -82,7 +82,6 @@ def test_batch_writes_do_not_get_into_each_other_s_way(
     assert bodies(pulsar_client, once) == Counter(dict.fromkeys(range(100), 4))
 
 
-@pytest.mark.ci
 def test_a_batch_that_comes_again(
     spark: Any,
     broker: EmbeddedBroker,
@@ -128,7 +127,6 @@ def test_without_deduplication_nothing_is_promised(spark: Any, url: str, topic: 
         rows.write.format("mq-pulsar").options(serviceUrl=url, topic=topic, **ONCE).mode("append").save()
 
 
-@pytest.mark.ci
 def test_inside_a_batch_a_name_is_needed(
     spark: Any,
     broker: EmbeddedBroker,
