@@ -342,14 +342,9 @@ class Data:
         logs: dict[int, Log] = {}
         for file, payloads in self._files.read():
             held = self._holds.setdefault(file, {})
-            for payload in _singles(payloads, logs, held):
-                for kind, content in _entries(payload):
-                    if kind == CHANGES:
-                        for owner, name, key, value in json.loads(bytes(content)):
-                            _change(tables.setdefault((owner, name), {}), _tupled(key), value)
-                    elif kind == RECORDS:
-                        number, log = _load(content, logs)
-                        held[number] = log.next - 1
+            for content in _records(payloads, logs, held):
+                for owner, name, key, value in json.loads(content):
+                    _change(tables.setdefault((owner, name), {}), _tupled(key), value)
         known = tables.pop(("", LOGS), {})
         for number, (owner, key, first) in known.items():
             log = logs.get(number) or _empty(first)
@@ -386,54 +381,55 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _singles(payloads: list[bytes], logs: dict[int, Log], held: dict[int, int]) -> Iterator[bytes]:
-    """Frames of one record go into their logs, many at once, as there may be millions; the others are handed on."""
-    unpack, size, behind = ONE.unpack_from, ONE.size, ENTRY.size
+def _records(payloads: list[bytes], logs: dict[int, Log], held: dict[int, int]) -> Iterator[bytes]:
+    """Records go into their logs, those that are alone in a block many at once, as there may be millions; the content
+    of other entries is handed on."""
+    unpack, least = ONE.unpack_from, ONE.size
     runs: dict[int, Run] = {}
     for payload in payloads:
-        if len(payload) >= size:
-            row = unpack(payload)
-            number = row[2]
-            if row[0] == RECORDS and row[3] == 1 and row[1] + behind == len(payload) and number in logs:
-                if number not in runs:
-                    runs[number] = [], []
-                rows, records = runs[number]
-                rows.append(row)
-                records.append(payload[size:])
-                continue
-        _store(runs, logs, held)
-        yield payload
-    _store(runs, logs, held)
+        at, size = 0, len(payload)
+        while at < size:
+            if size - at >= least:
+                row = unpack(payload, at)
+                number = row[2]
+                if row[0] == RECORDS and row[3] == 1 and number in logs:
+                    if number not in runs:
+                        runs[number] = [], []
+                    rows, records = runs[number]
+                    rows.append(row)
+                    end = at + ENTRY.size + row[1]
+                    records.append(payload[at + least : end])
+                    at = end
+                    continue
+            kind, length = ENTRY.unpack_from(payload, at)
+            start, at = at + ENTRY.size, at + ENTRY.size + length
+            if kind == RECORDS:
+                _load(payload[start:at], logs, held, runs)
+            elif kind == CHANGES:
+                yield payload[start:at]
+    for number, run in runs.items():
+        _store(number, run, logs[number], held)
 
 
-def _store(runs: dict[int, Run], logs: dict[int, Log], held: dict[int, int]) -> None:
-    """What frames of one record told goes into their logs, in the order in which it came."""
-    for number, (rows, records) in runs.items():
-        log = logs[number]
-        _, _, _, _, firsts, times, marks, sizes = zip(*rows, strict=True)
-        for first, expected in zip(firsts, range(log.next, log.next + len(firsts)), strict=True):
-            if first != expected:
-                raise _missing(number, expected, first)
-        log.extend(b"".join(records), array("I", accumulate(sizes)), array("i", marks), array("q", times))
-        held[number] = log.next - 1
-    runs.clear()
+def _store(number: int, run: Run, log: Log, held: dict[int, int]) -> None:
+    """What blocks of one record told goes into their log, in the order in which it came."""
+    rows, records = run
+    _, _, _, _, firsts, times, marks, sizes = zip(*rows, strict=True)
+    for first, expected in zip(firsts, range(log.next, log.next + len(firsts)), strict=True):
+        if first != expected:
+            raise _missing(number, expected, first)
+    log.extend(b"".join(records), array("I", accumulate(sizes)), array("i", marks), array("q", times))
+    held[number] = log.next - 1
 
 
-def _entries(payload: bytes) -> Iterator[tuple[int, memoryview]]:
-    view, at = memoryview(payload), 0
-    while at < len(view):
-        kind, size = ENTRY.unpack_from(view, at)
-        at += ENTRY.size
-        yield kind, view[at : at + size]
-        at += size
-
-
-def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:
-    """One block of records into its log."""
+def _load(content: bytes, logs: dict[int, Log], held: dict[int, int], runs: dict[int, Run]) -> None:
+    """One block of records into its log, behind what was gathered for that."""
     number, count, first = BLOCK.unpack_from(content)
     log = logs.get(number)
     if log is None:
         log = logs[number] = _empty(first)
+    if number in runs:
+        _store(number, runs.pop(number), log, held)
     if log.next != first:
         raise _missing(number, log.next, first)
     at = BLOCK.size
@@ -441,8 +437,8 @@ def _load(content: memoryview, logs: dict[int, Log]) -> tuple[int, Log]:
     for column, size in ((times, 8), (marks, 4), (ends, 4)):
         column.frombytes(content[at : at + size * count])
         at += size * count
-    log.extend(bytes(content[at:]), ends, marks, times)
-    return number, log
+    log.extend(content[at:], ends, marks, times)
+    held[number] = log.next - 1
 
 
 def _missing(number: int, expected: int, first: int) -> ConfigError:
