@@ -61,7 +61,10 @@ def test_a_trickling_connection_may_be_cut(broker: EmbeddedBroker, codec: Impl) 
         raw.tell(Request.GET_MAX_OFFSET, topic="TBW102", queueId=0)
         raw.tell(Request.GET_MIN_OFFSET, topic="TBW102", queueId=0)
         raw._socket.settimeout(20)
-        assert _ended(raw._socket)
+        came = 0
+        while not _ended(raw._socket):
+            came += 1
+        assert came < 50, "the answer has more"
 
 
 def test_nobody_new_is_let_in(broker: EmbeddedBroker, codec: Impl) -> None:

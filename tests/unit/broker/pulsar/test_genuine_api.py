@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -286,20 +287,31 @@ def test_readers(client: Any) -> None:
     assert consumer.receive(PATIENCE).data() == b"c"
 
 
-def test_table_views(client: Any) -> None:
-    producer = client.create_producer("table")
-    producer.send(b"1", partition_key="a")
-    producer.send(b"2", partition_key="b")
-    view = client.create_table_view("table", subscription_name="view")
-    assert (len(view), view.get("a"), view.get("z")) == (2, b"1", None)
-    seen: dict[str, bytes] = {}
-    view.for_each(seen.__setitem__)
-    changed = threading.Event()
-    view.for_each_and_listen(lambda key, value: changed.set() if (key, value) == ("a", b"3") else None)
-    producer.send(b"3", partition_key="a")
-    assert changed.wait(20)
-    assert seen == {"a": b"1", "b": b"2"}
-    view.close()
+VIEWS = """
+import os, sys, threading, pulsar
+client = pulsar.Client(sys.argv[1], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+producer = client.create_producer("table")
+producer.send(b"1", partition_key="a")
+producer.send(b"2", partition_key="b")
+view = client.create_table_view("table", subscription_name="view")
+print(len(view), view.get("a"), view.get("z"))
+seen, changed = {}, threading.Event()
+view.for_each(seen.__setitem__)
+print(sorted(seen.items()))
+view.for_each_and_listen(lambda key, value: changed.set() if (key, value) == ("a", b"3") else None)
+producer.send(b"3", partition_key="a")
+print(changed.wait(20))
+view.close()
+sys.stdout.flush()
+os._exit(0)
+"""
+"""In a process of its own, which ends at once: listening views of version 3.13.0 were seen to crash as they go."""
+
+
+def test_table_views(broker: EmbeddedBroker) -> None:
+    command = [sys.executable, "-c", VIEWS, broker.pulsar_url]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.stdout.splitlines() == ["2 b'1' None", "[('a', b'1'), ('b', b'2')]", "True"], run.stderr
 
 
 def test_compacted_reading_and_topics_that_are_not_kept(broker: EmbeddedBroker, client: Any) -> None:
