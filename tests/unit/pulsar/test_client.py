@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mqclient import _schema
+from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, ConfigError, LinkError, ProtocolError
 from mqclient.pulsar.auth import token
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.connection import Connection
-from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.failover import Failover
+from mqclient.pulsar.names import ServiceUrl, TopicName
 from tests.support.fake_driver import Script, Wire, World
 from tests.support.pulsar_world import PulsarWorld
 from tests.support.tree import ROOT
@@ -250,3 +254,63 @@ def test_a_partition_has_no_partitions(codec: Any) -> None:
     topic = TopicName.parse("t-partition-3")
     assert world.steps(client, lambda: client.partitions_steps(topic, client.deadline())) == 0
     assert world.control.count("PARTITIONED_METADATA") == 0
+
+
+class Web:
+    """A web service that knows one broker."""
+
+    def get(self, url: str, headers: Any) -> Any:
+        content = {"partitions": 2} if "partitions" in url else {"brokerUrl": "pulsar://broker:6650"}
+        return SimpleNamespace(status=200, content=content)
+
+
+def test_lookups_over_http(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client("http://web", web=Web())
+    assert world.steps(client, lambda: client.partitions_steps(TOPIC, client.deadline())) == 2
+    assert world.steps(client, lambda: client.service_steps(client.deadline())).link.address.host == "broker"
+    assert world.steps(client, lambda: client.lookup_steps(TOPIC, client.deadline())).ready
+    world.steps(client, lambda: client.probe_steps(client.url))
+    with pytest.raises(ConfigError, match="need somebody who asks"):
+        world.client("http://web")
+    with pytest.raises(ProtocolError, match="no address of the binary protocol"):
+        client.broker_address("http://broker:8080")
+
+
+def test_moving_and_looking_where_to(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    world.world.listen(("second", 6650), world)
+    failover = Failover("pulsar://broker:6650", ["pulsar://away:1,second:6650"], check_interval=1, failover_delay=1)
+    client = world.client(failover)
+    producer = world.producer(client, "t")
+    with pytest.raises(LinkError):
+        world.steps(client, lambda: client.probe_steps(ServiceUrl.parse("pulsar://away:1")))
+    world.door.url = "pulsar://second:6650"
+    world.world.refuse(("broker", 6650))
+    world.cut()
+    world.world.advance(20)
+    assert client.url.text == "pulsar://away:1,second:6650"
+    assert world.sender(producer).send(b"x").entry == 0
+    with client.driver.enter():
+        client.on_fork()
+
+
+def test_the_user_s_code_is_asked_outside(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client()
+
+    async def later() -> int:
+        return 7
+
+    async def never() -> int:
+        raise KeyError("no")
+
+    def wrong() -> int:
+        raise KeyError("no")
+
+    asked: list[Any] = [lambda: 5, later, wrong, never]
+    found: list[Slot[Any]] = [world.ask(client, partial(client.ask_user, ask)) for ask in asked]
+    world.world.run()
+    assert [found[0].result(), found[1].result()] == [5, 7]
+    assert [type(slot.error) for slot in found[2:]] == [KeyError, KeyError]
+    assert client.coordinators is client.coordinators
