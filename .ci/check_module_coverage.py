@@ -36,6 +36,9 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
         "tests/unit/test_pulsar_strange.py",
     ),
     "mqclient/cli/demo": ("tests/unit/cli/test_demo.py",),
+    "mqclient/pulsar/intake.py": tuple(
+        f"tests/unit/pulsar/test_{name}.py" for name in ("intake", "by_batch", "chunks", "dead_letter", "adaptive")
+    ),
     "mqclient/pulsar/schema/": ("tests/unit/pulsar/schema",),
     "mqclient/pulsar/aio": ("tests/api/async_/test_pulsar",),
     "mqclient/rocketmq/aio.py": ("tests/api/async_/test_rocketmq",),

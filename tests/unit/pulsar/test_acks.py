@@ -159,3 +159,16 @@ def test_a_closed_consumer_has_no_timer_left(world: PulsarWorld) -> None:
     assert (backlog(world), world.control.count("ACK")) == (0, 1)
     world.world.advance(10)
     assert world.control.count("ACK") == 1
+
+
+def test_with_an_ack_timeout_what_is_acknowledged_is_not_asked_back(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 6, batching=False, ack_timeout=2, ack_grouping=0.1)
+    face = world.face(consumer)
+    face.ack(messages[0])
+    face.ack(messages[1:3])
+    face.ack_cumulative(messages[4])
+    assert consumer.unacked is not None
+    assert len(consumer.unacked) == 1
+    world.world.advance(5)
+    assert backlog(world) == 1
+    assert world.take(consumer) == [b"5"]

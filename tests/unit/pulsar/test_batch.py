@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -88,3 +90,36 @@ def test_waiting(world: PulsarWorld) -> None:
     assert made.wait(5)
     with pytest.raises(MQError, match="await"):
         batch(world.client(blocking=False)).wait(1)
+
+
+def test_waited_for_by_engine_and_tasks(world: PulsarWorld) -> None:
+    client, error = world.client(), LinkError("gone")
+
+    async def outcomes(made: Batch, end: Callable[[], None]) -> list[Any]:
+        loop = asyncio.get_running_loop()
+        slot, waits = made.watch(0), [made.awaited(index, loop) for index in range(3)]
+
+        async def one(wait: Any) -> Any:
+            return await wait
+
+        tasks = [asyncio.create_task(one(wait)) for wait in waits]
+        await asyncio.sleep(0)
+        with client.driver.enter():
+            end()
+        assert slot.done
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    good, bad = batch(client), batch(client)
+    found = asyncio.run(outcomes(good, lambda: good.complete(5, 6)))
+    assert [(one.entry, one.batch_index) for one in found] == [(6, 0), (6, 1), (6, 2)]
+    assert asyncio.run(outcomes(bad, lambda: bad.fail(error))) == [error] * 3
+
+
+def test_in_parts_the_first_is_remembered(world: PulsarWorld, codec: Any) -> None:
+    client = world.client()
+    made = batch(client, 1)
+    made.batched, made.chunks = False, 2
+    assert [made.arrive(5, 6), made.arrive(5, 7)] == [False, True]
+    with client.driver.enter():
+        made.complete(5, 7)
+    assert made.outcome(0).first_chunk == codec.pulsar.MessageId(5, 6)

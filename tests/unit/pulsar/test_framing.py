@@ -11,7 +11,9 @@ from mqclient.core.compress import decompress
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.framing import FORMATS, Framer
+from mqclient.pulsar.gathering import alone_fields
 from mqclient.pulsar.options import ProducerOptions
+from mqclient.pulsar.outgoing import prepare
 from tests.support.pulsar_world import PulsarWorld
 
 LIMIT = 5 << 20
@@ -101,3 +103,72 @@ def test_chunks_of_what_was_compressed(world: PulsarWorld) -> None:
     whole = b"".join(bytes(event[-1].payload) for event in events)
     assert decompress("zlib", whole, 6000) == body
     assert {(event[-1].uncompressed_size, event[-1].total_chunk_size) for event in events} == {(6000, len(whole))}
+
+
+def test_alone_and_as_it_is(world: PulsarWorld) -> None:
+    """The short way says what the long one says."""
+    codec = world.impl.pulsar
+    framer = Framer(codec, 4, ProducerOptions(name="mine"))
+    for item in (prepare(b"x"), prepare(None, key=b"k", properties={"a": "b"}, event_time=5, ordering_key=b"o")):
+        short, long = made(world), made(world)
+        long.published_at = short.published_at
+        assert framer.frame_alone(short, item, LIMIT)
+        framer.frame(long, item[0] or b"", LIMIT, alone_fields(item))
+        assert short.frame == long.frame
+
+
+def test_what_cannot_go_the_short_way(world: PulsarWorld) -> None:
+    item = prepare(bytes(100))
+    for options in ({"compression": "zlib"}, {"chunking": True}, {"chunk_size": 50, "chunking": True}):
+        framer = Framer(world.impl.pulsar, 4, ProducerOptions(name="mine", batching=False, **options))
+        assert not framer.frame_alone(made(world), item, LIMIT)
+    framer = Framer(world.impl.pulsar, 4, ProducerOptions(name="mine"))
+    assert not framer.frame_alone(made(world), item, 90)
+    framer.schema_version = b"1"
+    assert not framer.frame_alone(made(world), item, LIMIT)
+
+
+class Seal:
+    """Turns payloads around, and says so."""
+
+    overhead = 16
+
+    def __init__(self) -> None:
+        self.ivs = iter(range(100))
+
+    def fields(self) -> dict[str, Any]:
+        return {"encryption_keys": (b"\n\1k\x12\1v",), "encryption_param": b"%012d" % next(self.ivs)}
+
+    def seal(self, fields: dict[str, Any], payload: Any) -> bytes:
+        iv: bytes = fields["encryption_param"]
+        return bytes(payload)[::-1] + iv + bytes(4)
+
+
+def sealed(world: PulsarWorld, payload: bytes, limit: int, **options: Any) -> list[Any]:
+    framer = Framer(world.impl.pulsar, 4, ProducerOptions(name="mine", **options))
+    seal: Any = Seal()
+    framer.sealer = seal
+    batch = made(world)
+    framer.frame(batch, payload, limit, {})
+    return [event[-1] for event in world.impl.pulsar.FrameReader().feed(batch.frame)]
+
+
+def test_a_payload_is_sealed_after_it_was_compressed(world: PulsarWorld) -> None:
+    [entry] = sealed(world, bytes(3000), LIMIT, compression="zlib")
+    assert entry.encrypted
+    assert decompress("zlib", bytes(entry.payload)[-17::-1], 3000) == bytes(3000)
+
+
+def test_what_a_seal_adds_counts(world: PulsarWorld) -> None:
+    [entry] = sealed(world, bytes(900), 1000)
+    most = 1000 - len(entry.metadata) - 16
+    assert len(sealed(world, bytes(most), 1000)) == 1
+    with pytest.raises(ConfigError, match="the broker takes 1000"):
+        sealed(world, bytes(most + 1), 1000)
+
+
+def test_each_part_has_a_seal_of_its_own(world: PulsarWorld) -> None:
+    body = bytes(range(250)) * 10
+    parts = sealed(world, body, 1000, batching=False, chunking=True)
+    assert b"".join(bytes(part.payload)[-17::-1] for part in parts) == body
+    assert len({bytes(part.payload)[-16:] for part in parts}) == len(parts) > 2
