@@ -9,6 +9,8 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from weakref import WeakSet
 
 import pytest
@@ -296,3 +298,30 @@ def test_nobody_is_kept_alive_by_being_watched(monkeypatch: pytest.MonkeyPatch) 
     gc.collect()
     fork._in_child()
     assert log == []
+
+
+class Util:
+    """In place of `multiprocessing.util`."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def register_after_fork(self, owner: Any, call: Any) -> None:
+        self.told.append(("after fork", call))
+
+    def Finalize(self, owner: Any, call: Any, exitpriority: int) -> None:
+        self.told.append(("at end", call, exitpriority))
+
+
+@pytest.mark.parametrize("parent", [None, "parent"])
+def test_children_of_multiprocessing_are_told_of_their_end(monkeypatch: pytest.MonkeyPatch, parent: Any) -> None:
+    util = Util()
+    monkeypatch.setitem(sys.modules, "multiprocessing.util", util)
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", SimpleNamespace(parent_process=lambda: parent))
+    monkeypatch.setattr(fork, "_drivers", WeakSet())
+    monkeypatch.setattr(fork, "_children", set())
+    fork._in_child()
+    assert util.told == [("after fork", fork._at_end_of_child)]
+    for _ in range(2):
+        fork.watch(Told([], "a", fails=False))
+    assert util.told[1:] == ([("at end", fork._at_exit, 0)] if parent else [])  # once a process
