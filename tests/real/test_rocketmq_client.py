@@ -80,3 +80,13 @@ def test_what_failed_comes_again(client: rocketmq.Client, topic: str) -> None:
     with client.push_consumer(unique("g"), topic, handle, start="first", batch=1):
         assert done.wait(25)
     assert attempts == [(topic, 0, body), (topic, 1, body)]
+
+
+def test_the_vip_channel_takes_sends(real_rocketmq: RealRocketMQ, topic: str) -> None:
+    with rocketmq.Client(real_rocketmq.name_server, vip_channel=True) as client:
+        assert fill(client, topic, 4) == [b"0000", b"0001", b"0002", b"0003"]
+        with client.admin() as admin:
+            addresses = {address for broker in admin.cluster() for address in broker.addresses.values()}
+        links = set(client.diagnose()["links"])
+    second = {f"{address.rpartition(':')[0]}:{int(address.rpartition(':')[2]) - 2}" for address in addresses}
+    assert second <= links
