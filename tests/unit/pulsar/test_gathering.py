@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,3 +130,81 @@ def test_who_waits_for_a_closed_one(world: PulsarWorld) -> None:
     world.world.run()
     assert {type(slot.error) for slot in slots} == {ClosedError}
     assert (producer.client.budget.items, producer._gathering.window.items) == (0, 0)
+
+
+class Txn:
+    """A transaction as the gathering sees it: who takes part, and what is under way."""
+
+    id = (1, 2)
+
+    def __init__(self) -> None:
+        self.joined: dict[str, Slot[None]] = {}
+        self.running = 0
+        self.errors: list[Any] = []
+        self.over: MQError | None = None
+
+    def check(self, client: Any) -> None:
+        if self.over is not None:
+            raise self.over
+
+    def enlisted(self, topic: str) -> bool:
+        return topic in self.joined and self.joined[topic].done and self.joined[topic].error is None
+
+    def enlist(self, topic: str) -> Slot[None]:
+        return self.joined.setdefault(topic, Slot())
+
+    def began(self) -> None:
+        self.running += 1
+
+    def ended(self, error: Any) -> None:
+        self.running -= 1
+        self.errors += [error] if error is not None else []
+
+
+def in_txn(txn: Txn, body: bytes) -> Any:
+    return prepare(body, txn=SimpleNamespace(engine=txn))
+
+
+def test_messages_of_a_transaction_wait_until_their_topic_takes_part(world: PulsarWorld) -> None:
+    producer, txn = world.producer(world.client(), "t", max_pending=10), Txn()
+    sent = [world.ask(producer.client, lambda n=n: producer.send(in_txn(txn, b"%d" % n))) for n in range(3)]  # type: ignore[misc]
+    world.world.run()
+    assert (txn.running, [slot.done for slot in sent]) == (3, [False] * 3)
+    with producer.client.driver.enter():
+        txn.joined["persistent://public/default/t"].complete(None)
+    world.control.drop("SEND", times=10)  # this world's broker knows no such transaction
+    with producer.client.driver.enter():
+        assert producer.pending.messages == 3
+        assert [batch.batched for batch in producer.pending] == [False] * 3
+        producer.abandon(ClosedError("gone"))
+    world.world.run()
+    assert (txn.running, len(txn.errors)) == (0, 3)
+
+
+def test_a_topic_that_cannot_take_part_keeps_nobody_waiting(world: PulsarWorld) -> None:
+    producer, txn = world.producer(world.client(), "t", max_pending=10), Txn()
+    sent = world.ask(producer.client, lambda: producer.send(in_txn(txn, b"x")))
+    with producer.client.driver.enter():
+        txn.joined["persistent://public/default/t"].fail(MQError("no"))
+    world.world.run()
+    assert str(sent.error) == "no"
+    assert (txn.running, len(txn.errors)) == (0, 1)
+    txn.over = MQError("has ended")
+    late = world.ask(producer.client, lambda: producer.send(in_txn(txn, b"x")))
+    world.world.run()
+    assert str(late.error) == "has ended"
+    assert world.sender(producer).send(b"plain").entry == 0
+
+
+def test_a_producer_that_ends_while_messages_of_a_transaction_wait(world: PulsarWorld) -> None:
+    producer, txn = world.producer(world.client(), "t", max_pending=1), Txn()
+    world.control.delay("SEND", 5.0)
+    first = world.ask(producer.client, lambda: producer.send(prepare(b"plain")))
+    waits = world.ask(producer.client, lambda: producer.send(in_txn(txn, b"x")))
+    with producer.client.driver.enter():
+        txn.joined["persistent://public/default/t"].complete(None)
+        producer.abandon(ClosedError("gone"))
+    world.world.advance(10)
+    assert isinstance(first.error, ClosedError)
+    assert isinstance(waits.error, ClosedError)
+    assert (txn.running, len(txn.errors)) == (0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from mqclient.pulsar.outgoing import (
     prepare_many,
     results,
     size_of,
+    within,
 )
 
 
@@ -99,3 +101,14 @@ def test_outcomes_in_the_order_of_what_was_given() -> None:
     assert results([(a, 0, 2), (b, 3, 4)]) == ["a0", "a1", "b3"]  # type: ignore[list-item]
     ways: Any = [([0, 2], [(a, 0, 2)]), (range(1, 2), [(b, 0, 1)])]
     assert results(Scattered(3, ways)) == ["a0", "b0", "a1"]
+
+
+def test_messages_of_a_transaction() -> None:
+    engine: Any = object()
+    txn = SimpleNamespace(engine=engine)
+    make = within(prepare, txn)
+    assert make(b"x", "key").txn is engine
+    assert [one.txn for one in prepare_many([b"1", (b"2", "key"), {"body": b"3"}], make)] == [engine] * 3
+    assert within(prepare, None) is prepare
+    with pytest.raises(ConfigError, match=r"what client.transaction\(\) gave, not a str"):
+        prepare(b"x", txn="txn")
