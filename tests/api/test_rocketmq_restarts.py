@@ -41,7 +41,7 @@ SERVE = """
 import signal, sys
 from mqclient.broker import EmbeddedBroker
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-quick = {"transactionTimeOut": 500, "transactionCheckInterval": 500}
+quick = {"transactionTimeOut": 500, "transactionCheckInterval": 500, "transactionCheckMax": 100_000}
 with EmbeddedBroker(doors=["rocketmq"], brokers=2, data=sys.argv[1], **quick) as broker:
     print(broker.name_server, flush=True)
     signal.sigwait({signal.SIGTERM})
