@@ -1,0 +1,127 @@
+"""The oldest PySpark, Spark Connect, and a standalone cluster with attempts side by side: drivers of their own."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqclient.broker import EmbeddedBroker
+from tests.spark.support import deduplicating, wait
+from tests.support.tree import ROOT
+
+VENVS = ROOT / "build" / "venvs"
+OLDEST = "4.0.5"
+NEWEST = "4.3.0"
+CONNECT = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard")
+
+
+def python_with(version: str, *more: str) -> str:
+    """The Python of an environment that has this PySpark, made once and kept in build/."""
+    folder = VENVS / f"pyspark-{version}"
+    python, ready = folder / "bin" / "python", folder / "ready"
+    VENVS.mkdir(parents=True, exist_ok=True)
+    with (VENVS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=300)
+            needed = [f"pyspark=={version}", "pyarrow>=18", "pandas<3", "protobuf", *more]
+            done = subprocess.run(
+                [python, "-m", "pip", "install", "-q", *needed],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=1500,
+            )
+            if done.returncode:
+                pytest.skip(f"PySpark {version} cannot be installed: {done.stderr[-500:]}")
+            ready.touch()
+    return str(python)
+
+
+def tried(python: str, what: str, broker: EmbeddedBroker, folder: Path, **more: str) -> dict[str, Any]:
+    given = {"name_server": broker.name_server, "url": broker.pulsar_url, "folder": str(folder), **more}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [python, "-m", "tests.spark.script", what, json.dumps(given)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1200)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def once(broker: EmbeddedBroker) -> EmbeddedBroker:
+    """With a namespace that deduplicates."""
+    deduplicating(broker.pulsar_rest, "public/once")
+    return broker
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(3000)
+def test_the_oldest_pyspark(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    found = tried(python_with(OLDEST), "oldest", broker, tmp_path)
+    assert "foreachBatch(mqclient.spark.rocketmq_writer" in found.pop("stream write")
+    limit = found.pop("limit")
+    assert "maxOffsetsPerTrigger" in limit
+    assert "PySpark 4.2" in limit
+    assert found.pop("version") == OLDEST
+    assert found == dict.fromkeys(found, True)
+    assert len(found) == 8
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(3000)
+def test_spark_connect(once: EmbeddedBroker, tmp_path: Path) -> None:
+    found = tried(python_with(NEWEST, *CONNECT), "connect", once, tmp_path)
+    assert found == dict.fromkeys(found, True)
+    assert len(found) == 6
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and two workers out of the wheel, on two addresses: Spark puts no second attempt beside the first."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_DAEMON_MEMORY": "256m"}
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    with ExitStack() as stack:
+        log = stack.enter_context((folder / "cluster.log").open("w"))
+
+        def run(name: str, host: str, *arguments: str) -> None:
+            command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", host, *arguments]
+            own = {**environment, "SPARK_LOCAL_IP": host}
+            process = subprocess.Popen(command, env=own, stdout=log, stderr=subprocess.STDOUT)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+
+        run("master.Master", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        for number in (1, 2):
+            work = str(folder / f"worker-{number}")
+            options = ("-c", "1", "-m", "1g", "-d", work, "--webui-port", "0", master)
+            run("worker.Worker", f"127.0.0.{number}", *options)
+        wait(lambda: (folder / "cluster.log").read_text().count("Successfully registered with master") >= 2)
+        yield master
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(3000)
+def test_attempts_side_by_side_on_a_standalone_cluster(once: EmbeddedBroker, tmp_path: Path) -> None:
+    with standalone(tmp_path) as master:
+        found = tried(sys.executable, "speculation", once, tmp_path, master=master)
+    assert (found["once attempts"], found["once all"], found["once twice"]) == (2, True, 0)
+    # The same without the guarantee: the second attempt sends again what the first had sent.
+    assert (found["least attempts"], found["least all"]) == (2, True)
+    assert found["least twice"] > 0
