@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "coverage"
 COPIED = ("_native", "mqclient", "tests", "proto", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 EXTENSIONS = ("remoting", "pulsar")
-ENCODERS = ("arguments", "batch", "encode", "ids", "outgoing", "requests", "rows")
+ENCODERS = ("arguments", "arrow", "batch", "encode", "ids", "outgoing", "requests", "rows")
 """Parts with these names make bytes; they are not fed any."""
 UNREACHABLE = re.compile(r"^\s*(raise (MemoryError|TypeError|ConfigError)\b|\"\"\"|def |cdef )")
 """Lines that no bytes can reach: out of memory, a class that Python code may not make; gcov counts headings, too."""

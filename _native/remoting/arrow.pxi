@@ -1,30 +1,35 @@
 # Owns the way from a batch's columns to a `pyarrow.RecordBatch`.
 
-ARROW_INT64 = ("offset", "physical_offset", "born_at", "stored_at")
-ARROW_INT32 = ("queue_id", "flag", "sys_flag", "attempts")
+cdef tuple INT64_COLUMNS = ("offset", "physical_offset", "born_at", "stored_at")
+cdef tuple INT32_COLUMNS = ("queue_id", "flag", "sys_flag", "attempts")
 
 
-def record_batch(columns, rows):
+cdef object record_batch(dict columns, Py_ssize_t rows):
     """Around the columns' buffers, which are not copied again; times are timestamps in milliseconds, UTC."""
     try:
         import pyarrow as pa
     except ImportError as error:
         raise ImportError("to_arrow() needs pyarrow: pip install mqclient[arrow]") from error
-
-    def array(name, parts):
-        buffers = [None if part is None else pa.py_buffer(part) for part in parts]
-        if name == "properties":
-            return arrow_map(pa, buffers, rows)
-        if name in ("born_at", "stored_at"):
-            return pa.Array.from_buffers(pa.timestamp("ms", tz="UTC"), rows, buffers)
-        if name in ARROW_INT64 or name in ARROW_INT32:
-            return pa.Array.from_buffers(pa.int64() if name in ARROW_INT64 else pa.int32(), rows, buffers)
-        return pa.Array.from_buffers(pa.binary() if name == "body" else pa.string(), rows, buffers)
-
-    return pa.RecordBatch.from_arrays([array(name, parts) for name, parts in columns.items()], names=list(columns))
+    arrays = [arrow_array(pa, name, parts, rows) for name, parts in columns.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def arrow_map(pa, buffers, rows):
+cdef object arrow_array(pa, name, parts, Py_ssize_t rows):
+    cdef list buffers = [None if part is None else pa.py_buffer(part) for part in parts]
+    if name == "properties":
+        return arrow_map(pa, buffers, rows)
+    if name in ("born_at", "stored_at"):
+        kind = pa.timestamp("ms", tz="UTC")
+    elif name in INT64_COLUMNS:
+        kind = pa.int64()
+    elif name in INT32_COLUMNS:
+        kind = pa.int32()
+    else:
+        kind = pa.binary() if name == "body" else pa.string()
+    return pa.Array.from_buffers(kind, rows, buffers)
+
+
+cdef object arrow_map(pa, list buffers, Py_ssize_t rows):
     _, offsets, key_offsets, keys, value_offsets, values = buffers
     kind = pa.map_(pa.string(), pa.string())
     entries = key_offsets.size // 4 - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
 INT64: Final = ("offset", "physical_offset", "born_at", "stored_at")
@@ -12,7 +13,7 @@ INT32: Final = ("queue_id", "flag", "sys_flag", "attempts")
 def record_batch(columns: Mapping[str, Any], rows: int) -> Any:
     """Around the columns' buffers, which are not copied again; times are timestamps in milliseconds, UTC."""
     try:
-        import pyarrow as pa
+        pa: Any = import_module("pyarrow")
     except ImportError as error:
         raise ImportError("to_arrow() needs pyarrow: pip install mqclient[arrow]") from error
 
