@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqclient.errors import ClosedError, ConfigError, DeadlineError
+from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.pulsar import opening
 from mqclient.pulsar.outgoing import prepare
 from tests.support.pulsar_world import PulsarWorld
@@ -223,3 +223,89 @@ def test_a_close_that_is_not_answered_closes_all_the_same(world: PulsarWorld) ->
     world.control.drop("CLOSE_CONSUMER")
     world.face(consumer).close()
     assert consumer.diagnose()["state"] == "closed"
+
+
+def test_what_it_is_and_is_not(world: PulsarWorld) -> None:
+    consumer = world.consumer(world.client(), "t", "s")
+    assert consumer.topics == ["persistent://public/default/t"]
+    with pytest.raises(ConfigError, match="by_batch=True"):
+        consumer.check_by_batch()
+    with pytest.raises(ConfigError, match="retry=True"):
+        world.steps(consumer.client, lambda: consumer.retry_steps(None, 1.0, {}))
+
+
+@pytest.mark.parametrize("kind", ["exclusive", "shared"])
+def test_asking_everything_back(world: PulsarWorld, kind: str) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", type=kind, receiver_queue=10, ack_timeout=60)
+    world.send(world.producer(client, "t"), *[b"%d" % number for number in range(6)])
+    face = world.face(consumer)
+    first = face.receive(1)
+    face.receive(1)
+    face.ack(first)
+    with client.driver.enter():
+        consumer.redeliver()
+    assert world.take(consumer) == [b"%d" % number for number in range(1, 6)]
+    world.settled(consumer)
+
+
+def test_what_is_not_acknowledged_in_time_comes_again(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", type="shared", ack_timeout=10)
+    world.send(world.producer(client, "t"), b"0")
+    assert world.take(consumer) == [b"0"]
+    world.world.advance(5)
+    assert world.take(consumer) == []
+    world.world.advance(8)
+    assert world.take(consumer) == [b"0"]
+    world.settled(consumer)
+
+
+def test_a_failover_consumer_tells_when_it_is_its_turn(world: PulsarWorld) -> None:
+    told: list[tuple[str, bool]] = []
+    client = world.client()
+    first = world.consumer(client, "t", "s", type="failover", name="a")
+    second = world.consumer(client, "t", "s", type="failover", name="b", on_active=lambda *of: told.append(of))
+    world.face(first).close()
+    world.world.advance(2)
+    assert second.active
+    assert told[-1] == ("persistent://public/default/t", True)
+
+
+def test_a_larger_window_is_filled(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", receiver_queue=4)
+    with client.driver.enter():
+        consumer.resize(40)
+    world.send(world.producer(client, "t", batching=False), *[b"x"] * 60)
+    assert consumer.diagnose()["mailbox"] == 40
+    assert len(world.take(consumer) + world.take(consumer)) == 60
+    world.settled(consumer)
+
+
+def test_pausing_a_listener(world: PulsarWorld) -> None:
+    seen: list[bytes] = []
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", listener=lambda message: seen.append(message.body))
+    with client.driver.enter():
+        consumer.pause()
+    world.send(world.producer(client, "t"), b"0")
+    world.world.advance(1)
+    assert seen == []
+    with client.driver.enter():
+        consumer.resume()
+    world.world.advance(1)
+    assert seen == [b"0"]
+    world.steps(client, consumer.close_steps)
+    world.steps(client, consumer.close_steps)  # again: nothing
+    assert consumer.diagnose()["state"] == "closed"
+
+
+def test_asking_while_away_says_so(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s")
+    assert world.steps(client, consumer.last_message_ids_steps) == {consumer.topics[0]: None}
+    with client.driver.enter():
+        consumer.connection = None
+        with pytest.raises(LinkError, match="at present"):
+            consumer.opened()
