@@ -85,7 +85,7 @@ def contexts(tests: list[str]) -> dict[str, dict[int, set[str]]]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder, "rc")
         settings.write_text(f"[run]\ndata_file = {folder}/data\n[json]\nshow_contexts = true\n", encoding="utf-8")
-        line = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
+        line = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--dist", "loadgroup", "-p", "no:cacheprovider"]
         line += ["-p", "tests.support.contexts", f"--cov={ROOT}/mqclient", f"--cov-config={settings}"]
         line += ["--benchmark-disable", f"--cov-report=json:{folder}/json", *tests]
         done = subprocess.run(line, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)

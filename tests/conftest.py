@@ -69,6 +69,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """pytest-xdist and pytest must fit: groups that are passed over in silence boot every broker in every worker."""
+    if getattr(session.config.option, "loadgroup", False):
+        lost = [
+            item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
+        ]
+        if lost:
+            raise pytest.UsageError(f"pytest-xdist does not keep groups together, such as that of {lost[0]}")
+
+
 @pytest.fixture(scope="session")
 def scale(request: pytest.FixtureRequest) -> str:
     """The tier asked for: "test", "ci" or "soak"."""

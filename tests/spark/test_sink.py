@@ -57,10 +57,11 @@ def test_columns_choose_queue_and_time(
         "cast(id as string) as value", "cast(id % 4 as int) as queue", "if(id = 7, 1, null) as delaySeconds"
     )
     rows.write.format("mq-rocketmq").options(nameServer=broker.name_server, topic=topic).mode("append").save()
-    assert len(taken(rocketmq_client, topic)) == 39
     wait(lambda: len(taken(rocketmq_client, topic)) == 40)
-    found = {int(message.body): message.queue_id for message in taken(rocketmq_client, topic)}
-    assert found == {number: number % 4 for number in range(40)}
+    found = {int(message.body): message for message in taken(rocketmq_client, topic)}
+    assert {number: message.queue_id for number, message in found.items()} == {n: n % 4 for n in range(40)}
+    waited = {number for number, message in found.items() if message.stored_at - message.born_at >= 900}
+    assert waited == {7}
 
 
 def test_a_column_chooses_the_topic(

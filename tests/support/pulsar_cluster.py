@@ -24,6 +24,11 @@ class PulsarCluster:
         return self._real is not None
 
     @property
+    def quiet(self) -> float:
+        """Seconds without a message after which none is on its way."""
+        return 2.0 if self._real is not None else 0.3
+
+    @property
     def web(self) -> str:
         """Its address over HTTP."""
         return str(self._embedded.pulsar_rest if self._embedded is not None else self._real.rest)

@@ -22,9 +22,9 @@ def slot(key: str) -> int:
     return (int(default.digest.murmur3_32(key.encode())) & 0x7FFFFFFF) % 65536 or 1
 
 
-async def all_of(consumer: aio.Consumer) -> list[Any]:
+async def all_of(pulsar: PulsarCluster, consumer: aio.Consumer) -> list[Any]:
     found: list[Any] = []
-    while more := await consumer.receive_many(100, timeout=2):
+    while more := await consumer.receive_many(100, timeout=pulsar.quiet):
         found += more
     return found
 
@@ -37,7 +37,7 @@ async def test_sticky_ranges(pulsar: PulsarCluster, topic: str, impl: str) -> No
         async with client.producer(topic, batching="key") as producer:
             await producer.send_many([(b"%d" % number, key) for number, key in enumerate(KEYS * 3)])
         wanted = {key for key in KEYS if slot(key) <= 20000 or 40000 <= slot(key) <= 50000}
-        here, there = await all_of(low), await all_of(high)
+        here, there = await all_of(pulsar, low), await all_of(pulsar, high)
         assert {message.key for message in here} == wanted
         assert {message.key for message in there} == set(KEYS) - wanted
         for messages in (here, there):
@@ -56,10 +56,10 @@ async def test_out_of_order(pulsar: PulsarCluster, topic: str, impl: str) -> Non
         first = await client.consumer(topic, "s", **options)
         async with client.producer(topic, batching="key") as producer:
             await producer.send_many([(b"1", key) for key in KEYS])
-            assert len(await all_of(first)) == len(KEYS)
+            assert len(await all_of(pulsar, first)) == len(KEYS)
             second = await client.consumer(topic, "s", **options)
             await producer.send_many([(b"2", key) for key in KEYS])
-        theirs, ours = await all_of(second), await all_of(first)
+        theirs, ours = await all_of(pulsar, second), await all_of(pulsar, first)
         assert len(theirs) + len(ours) == len(KEYS)
         assert theirs
 
@@ -79,8 +79,8 @@ async def test_priority_levels(pulsar: PulsarCluster, topic: str, impl: str) -> 
         async with client.producer(topic, batching=False) as producer:
             for number in range(50):
                 await producer.send(b"%d" % number)
-        assert [int(message.body) for message in await all_of(late)] == list(range(20, 50))
-        assert [int(message.body) for message in await all_of(early)] == list(range(20))
+        assert [int(message.body) for message in await all_of(pulsar, late)] == list(range(20, 50))
+        assert [int(message.body) for message in await all_of(pulsar, early)] == list(range(20))
 
 
 async def test_the_failover_consumer_of_higher_priority_is_active(pulsar: PulsarCluster, topic: str, impl: str) -> None:

@@ -23,9 +23,9 @@ def slot(key: str) -> int:
     return (int(default.digest.murmur3_32(key.encode())) & 0x7FFFFFFF) % 65536 or 1
 
 
-def all_of(consumer: sync.Consumer) -> list[Any]:
+def all_of(pulsar: PulsarCluster, consumer: sync.Consumer) -> list[Any]:
     found: list[Any] = []
-    while more := consumer.receive_many(100, timeout=2):
+    while more := consumer.receive_many(100, timeout=pulsar.quiet):
         found += more
     return found
 
@@ -38,7 +38,7 @@ def test_sticky_ranges(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         with client.producer(topic, batching="key") as producer:
             producer.send_many([(b"%d" % number, key) for number, key in enumerate(KEYS * 3)])
         wanted = {key for key in KEYS if slot(key) <= 20000 or 40000 <= slot(key) <= 50000}
-        here, there = all_of(low), all_of(high)
+        here, there = all_of(pulsar, low), all_of(pulsar, high)
         assert {message.key for message in here} == wanted
         assert {message.key for message in there} == set(KEYS) - wanted
         for messages in (here, there):
@@ -57,10 +57,10 @@ def test_out_of_order(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         first = client.consumer(topic, "s", **options)
         with client.producer(topic, batching="key") as producer:
             producer.send_many([(b"1", key) for key in KEYS])
-            assert len(all_of(first)) == len(KEYS)
+            assert len(all_of(pulsar, first)) == len(KEYS)
             second = client.consumer(topic, "s", **options)
             producer.send_many([(b"2", key) for key in KEYS])
-        theirs, ours = all_of(second), all_of(first)
+        theirs, ours = all_of(pulsar, second), all_of(pulsar, first)
         assert len(theirs) + len(ours) == len(KEYS)
         assert theirs
 
@@ -80,8 +80,8 @@ def test_priority_levels(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         with client.producer(topic, batching=False) as producer:
             for number in range(50):
                 producer.send(b"%d" % number)
-        assert [int(message.body) for message in all_of(late)] == list(range(20, 50))
-        assert [int(message.body) for message in all_of(early)] == list(range(20))
+        assert [int(message.body) for message in all_of(pulsar, late)] == list(range(20, 50))
+        assert [int(message.body) for message in all_of(pulsar, early)] == list(range(20))
 
 
 def test_the_failover_consumer_of_higher_priority_is_active(pulsar: PulsarCluster, topic: str, impl: str) -> None:

@@ -142,9 +142,9 @@ def test_a_request_is_answered_by_its_consumer(rocketmq: Any, impl: str) -> None
 def test_a_timed_message_is_taken_back(rocketmq: Any, impl: str) -> None:
     with Client(rocketmq.name_server, impl=impl) as client, client.producer(unique("p")) as producer:
         topic = make_topic(client, queues=1)
-        timed = producer.send(Message(topic, b"never", deliver_after=4.0))
+        timed = producer.send(Message(topic, b"never", deliver_after=2.0))
         assert producer.recall(timed) == timed.message_id
-        producer.send(Message(topic, b"timed", deliver_after=5.0))
+        producer.send(Message(topic, b"timed", deliver_after=2.5))
         assert [message.body for message in read(client, topic, 1)] == [b"timed"]
         with pytest.raises(BrokerError):
             producer.recall(timed, timeout=10)  # its time is over
