@@ -95,3 +95,31 @@ def test_times() -> None:
     assert [when_ms(when) for when in ("earliest", "latest", 5, 5.7, moment)] == [0, -1, 5, 5, 1767225600000]
     with pytest.raises(ConfigError, match="when='yesterday'"):
         when_ms("yesterday")
+
+
+def test_offsets_at_a_time_and_a_group_s_place_by_hand(cluster: VirtualCluster, admin: Admin) -> None:
+    cluster.topic("orders", 1)
+    cluster.fill("orders", 3)
+    noon = cluster.world.wall_ms + 1
+    cluster.world.advance(5)
+    cluster.fill("orders", 2)
+    queue = MessageQueue("orders", "broker-a", 0)
+    assert (
+        admin.run(admin.engine.offsets_at_steps("orders", datetime.fromtimestamp(noon / 1000, timezone.utc)))[queue]
+        == 3
+    )
+    admin.run(admin.engine.groups.create_steps("g", {}))
+    admin.run(admin.engine.commit_steps("g", {queue: 3}))
+    assert cluster.broker.offsets.stored["g", "orders", 0] == 3
+    with pytest.raises(ConfigError):
+        admin.run(admin.engine.commit_steps("no group", {queue: 3}))
+
+
+def test_a_dry_run_moves_nothing(cluster: VirtualCluster, admin: Admin) -> None:
+    cluster.topic("orders", 1)
+    cluster.fill("orders", 3)
+    cluster.broker.offsets.stored["g", "orders", 0] = 2
+    report = admin.run(admin.engine.reset_offset_steps("g", "orders", "earliest", "clustering", True, dry_run=True))
+    queue = MessageQueue("orders", "broker-a", 0)
+    assert (report.before[queue], report.offsets[queue]) == (2, 0)
+    assert cluster.broker.offsets.stored["g", "orders", 0] == 2

@@ -118,3 +118,22 @@ def test_retries_that_are_too_old_and_failures_are_told(
     assert said(caplog, "skipped 3 retries that were born too early") == 1
     assert said(caplog, "the handler failed on 1 messages") == 1
     assert (push.engine.handled, push.engine.failed) == (2, 1)
+
+
+def test_what_is_consumed_is_traced_and_told(cluster: VirtualCluster) -> None:
+    told: list[Any] = []
+
+    class Meter:
+        def after_consume(self, consumed: Any) -> None:
+            told.append(consumed)
+
+    client = cluster.client()
+    push = client.push("g", "orders", start="first", message_trace=True, hooks=(Meter(),))
+    cluster.fill("orders", 2)
+    cluster.world.advance(2)
+    assert [(one.topic, one.group, one.error) for one in told] == [("orders", "g", None)] * len(told)
+    assert sum(len(one.messages) for one in told) == 2
+    work: Any = push.engine._work
+    with client.driver.enter():
+        work.abandon()
+    assert not work.running

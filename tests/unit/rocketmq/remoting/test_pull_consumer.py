@@ -188,3 +188,31 @@ def test_a_queue_that_goes_takes_its_messages_along(cluster: VirtualCluster) -> 
 def test_limits_must_make_sense(cluster: VirtualCluster) -> None:
     with pytest.raises(ConfigError, match="max_messages=0"):
         Puller(cluster.client()).batch(0)
+
+
+def test_a_filter_for_assigned_queues_only(cluster: VirtualCluster) -> None:
+    with pytest.raises(ConfigError, match="goes with assign="):
+        Puller(cluster.client(), expression="TagA")
+
+
+def test_to_where_it_was_at_a_time(cluster: VirtualCluster) -> None:
+    puller = Puller(cluster.client())
+    assert puller.batch() == [b"0-0", b"0-1", b"0-2", b"0-3"]
+    moved = puller.run(puller.engine.seek_to_time_steps("first", None))
+    assert moved == {QUEUE: 0}
+    cluster.world.advance(1)
+    assert puller.batch() == [b"0-0", b"0-1", b"0-2", b"0-3"]
+
+
+def test_why_nothing_came(cluster: VirtualCluster) -> None:
+    puller = Puller(cluster.client())
+    error = puller.engine.nothing()
+    assert (str(error).startswith("no message in time: "), error.outcome_unknown) == (True, False)
+    assert not puller.engine.ended()
+
+
+def test_a_forked_child_has_none_of_it(cluster: VirtualCluster) -> None:
+    puller = Puller(cluster.client())
+    with puller.client.driver.enter():
+        puller.engine.abandon()
+    assert puller.engine.diagnose()["waiting"] == 0
