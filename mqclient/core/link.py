@@ -106,7 +106,9 @@ class Link:
         if state != "open" and state != "connecting":
             # Race: the connection failed before this request came; what the others were told is of use here, too.
             text = f"not connected to {self.address}{f': {self._lost_by}' if self._lost_by else ''}"
-            slot.on_failure(LinkError(text).about(remote=str(self.address), request=request))
+            error = LinkError(text).about(remote=str(self.address), request=request)
+            error.__cause__ = self._lost_by and self._lost_by.__cause__
+            slot.on_failure(error)
             return
         self.inflight.add(request_id, slot, deadline, request)
         # As `write`, spelled out: this is on every request's way.

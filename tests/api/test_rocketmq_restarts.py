@@ -221,14 +221,17 @@ class Senders:
             self._ledger.failed(body, error)
 
     def end(self) -> None:
+        """Send no more. The producers stay: a commit that a broker took to its grave is asked for when it is back."""
         self._ledger.stopping.set()
         for thread in self._threads:
             thread.join(LONG)
             assert not thread.is_alive(), "a sender hangs"
-        self._producer.close()
-        self._decided.close()
         if self.errors:
             raise self.errors[0]
+
+    def close(self) -> None:
+        self._producer.close()
+        self._decided.close()
 
 
 def until(met: Callable[[], bool], story: Callable[[], object]) -> None:
@@ -297,6 +300,7 @@ def test_brokers_that_are_killed_and_stopped_under_load(mortal: Any, scale: str)
             lambda: (sorted(ledger.stored - ledger.seen.keys())[:20], consumer.diagnose()),
         )
         consumer.close()
+        senders.close()
     LOG.info("first acknowledgement after the probe: %s; stored %s", sorted(took), ledger.kinds)
     assert ledger.refused & ledger.seen.keys() == set()
     for place, numbers in ledger.order.items():

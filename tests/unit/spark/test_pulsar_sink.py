@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")  # the messages that tasks give back are classes of its
+
 from mqclient import pulsar
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ConfigError
