@@ -19,6 +19,12 @@ BOUNDS = HERE / "bounds.json"
 SPARK = HERE / "bounds_spark.json"
 """Of the figures that need a JVM and minutes: the scaled tier looks at them."""
 
+REFERENCE = (3, 11)
+"""The CPython on which the issues' bounds hold as they stand."""
+ELSEWHERE = 1.3
+"""Other interpreters get so much more room. A 3.13 with a shared library asks the thread's own storage at each
+allocation: reading a message takes 120 ns there, 95 on 3.11, and the C floor is the same 23."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -69,7 +75,9 @@ def _bound(name: str, value: dict[str, Any]) -> Bound:
     if not (figure and over and under and value.get("why") and len(kinds) == 1 and len(value) == 2):
         raise ValueError(f'bounds.json: {name!r} is not \'"<figure> <over>/<under>": {{"max"|"min": n, "why": "…"}}\'')
     (kind,) = kinds
-    return Bound(figure, over, under, float(value[kind]), kind == "min", value["why"])
+    room = 1.0 if sys.version_info[:2] == REFERENCE else ELSEWHERE
+    limit = value["min"] / room if kind == "min" else value["max"] * room
+    return Bound(figure, over, under, float(limit), kind == "min", value["why"])
 
 
 def measure(*arguments: str, figures: Collection[str] = (), short: bool = False, quiet: bool = True) -> Measured:

@@ -314,7 +314,8 @@ def test_workers_of_a_preloaded_application(rocketmq: RocketMQCluster) -> None:
 
     with face.Client(rocketmq.name_server) as client:
         topic = filled(client, 0)
-    line = [sys.executable, "-c", PRELOADED, rocketmq.name_server, topic, "x"]
+    quiet = ("-W", "ignore::DeprecationWarning")  # from 3.12 on, Python says that forks and threads are no friends
+    line = [sys.executable, *quiet, "-c", PRELOADED, rocketmq.name_server, topic, "x"]
     with subprocess.Popen(
         line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

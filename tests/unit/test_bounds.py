@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,10 @@ def test_bounds_that_cannot_be_understood(
 ) -> None:
     monkeypatch.setattr(bounds, "BOUNDS", tmp_path / "bounds.json")
     bounds.BOUNDS.write_text(json.dumps({"a.b pure/native": {"min": 25, "why": "w"}}), encoding="utf-8")
+    monkeypatch.setattr(bounds, "REFERENCE", sys.version_info[:2])
     assert bounds.load() == [Bound("a.b", "pure", "native", 25, True, "w")]
+    monkeypatch.setattr(bounds, "REFERENCE", (2, 7))
+    assert bounds.load()[0].limit == 25 / bounds.ELSEWHERE
     bounds.BOUNDS.write_text(json.dumps({name: value}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"bounds\.json: 'permits\.x"):
         bounds.load()
