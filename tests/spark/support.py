@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,11 @@ def wait(true: Callable[[], bool], seconds: float = 120) -> None:
 
 def deduplicating(rest: str, namespace: str) -> None:
     """A namespace where what was sent twice is stored once."""
-    ask(rest, "PUT", f"namespaces/{namespace}", b"{}")
+    try:
+        ask(rest, "PUT", f"namespaces/{namespace}", b"{}")
+    except urllib.error.HTTPError as error:
+        if error.code != 409:  # another module of this worker has made it
+            raise
     ask(rest, "POST", f"namespaces/{namespace}/deduplication", b"true")
 
 
