@@ -13,6 +13,7 @@ import pytest
 
 from mqclient import _impl
 from mqclient.broker import EmbeddedBroker
+from tests.real.fixtures import ON_PULSAR, ON_ROCKETMQ
 from tests.support.pulsar_cluster import PulsarCluster
 
 
@@ -37,7 +38,7 @@ def impl(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=ON_PULSAR)])
 def pulsar(request: pytest.FixtureRequest) -> Iterator[PulsarCluster]:
     """The same cases on both: a difference is a bug of the embedded broker, or stands in its SKIPPED.md."""
     if request.param == "real":
@@ -58,7 +59,7 @@ class RocketMQCluster:
         self.embedded = embedded
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=ON_ROCKETMQ)])
 def rocketmq(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
     """Two brokers; the same cases on both."""
     if request.param == "real":

@@ -26,6 +26,7 @@ from mqclient.core.driver import Address
 from mqclient.errors import DeadlineError
 from mqclient.pulsar import aio
 from mqclient.pulsar.client import ClientEngine
+from tests.real.fixtures import ON_PULSAR
 from tests.real.jars import Unavailable
 from tests.real.pulsar import RealPulsar
 from tests.support.proxy import CuttingProxy
@@ -71,7 +72,7 @@ class Real:
         self.start, self.kill = self._pulsar.restart, self._pulsar.jvm.kill
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=ON_PULSAR)])
 def mortal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if request.param == "embedded":
         broker: Any = Embedded(tmp_path_factory.mktemp("restarts"))

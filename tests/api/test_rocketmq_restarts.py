@@ -26,6 +26,7 @@ from mqclient.rocketmq import Message, TransactionState
 from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.remoting.bodies import read_body
 from mqclient.rocketmq.remoting.routes import parse_route
+from tests.real.fixtures import ON_ROCKETMQ
 from tests.real.jars import Unavailable
 from tests.real.process import accepts
 from tests.real.rocketmq import RealRocketMQ
@@ -99,7 +100,7 @@ class Real:
         self._cluster.stop()
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(params=["embedded", pytest.param("real", marks=ON_ROCKETMQ)])
 def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     if request.param == "embedded":
         cluster: Any = Embedded(tmp_path)

@@ -13,8 +13,9 @@ from mqclient._impl import Impl
 from mqclient.broker import EmbeddedBroker
 from tests.differential.raw_pulsar import RawPulsar
 from tests.differential.remoting import differences
+from tests.real.fixtures import ON_PULSAR
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("pulsar-differential")]
+pytestmark = ON_PULSAR
 
 TYPES = {"exclusive": 0, "shared": 1, "failover": 2, "key-shared": 3}
 OWN = {"request_id", "producer_name", "brokerServiceUrl", "brokerServiceUrlTls", "message", "server_version"}

@@ -12,6 +12,7 @@ import pytest
 
 from mqclient.broker import EmbeddedBroker
 from mqclient.pulsar import Client, Decryption, Encryption
+from tests.real.fixtures import ON_PULSAR
 from tests.support.keys import pair
 
 pytestmark = pytest.mark.skipif(find_spec("_pulsar") is None, reason="pulsar-client is not installed")
@@ -41,7 +42,7 @@ print("done")
 """
 
 
-@pytest.fixture(name="url", scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(name="url", scope="module", params=["embedded", pytest.param("real", marks=ON_PULSAR)])
 def url_fixture(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "real":
         if "pulsar" not in str(request.config.getoption("--real", "")).split(","):

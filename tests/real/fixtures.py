@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from tests.real.rocketmq import RealRocketMQ
 KINDS = ("rocketmq", "pulsar")
 Boot = Callable[[str], RealRocketMQ]
 ON_ROCKETMQ = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
+ON_PULSAR = [pytest.mark.real, pytest.mark.xdist_group("pulsar")]
+"""Marks of what needs the session's real brokers: of all workers, one boots them."""
 REAL_GENERATIONS = [pytest.param(name, marks=ON_ROCKETMQ) for name in ("4.9.7", "5.5.0", "patched")]
 """The brokers of the stories, today's, and today's with the operator's two changes (story 3)."""
 
@@ -41,10 +45,24 @@ def _wanted(request: pytest.FixtureRequest, kind: str) -> None:
         pytest.skip(f"--real={kind} was not asked for")
 
 
+def _boot_once(kind: str, folder: Path) -> None:
+    """Two cores do not carry each real broker thrice: a second worker that wants it fails, and is told the cure."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        return
+    with (folder.parent / f"booted-{kind}").open("a+") as note:  # the workers' folders are beside each other
+        note.seek(0)
+        other = note.read()
+        assert other in ("", worker), f"{other} has booted {kind} already: this test lacks the group ON_{kind.upper()}"
+        if not other:
+            note.write(worker)
+
+
 @pytest.fixture(scope="session")
 def real_rocketmq(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealRocketMQ]:
     """RocketMQ 5.5.0: one name server, two brokers."""
     _wanted(request, "rocketmq")
+    _boot_once("rocketmq", tmp_path_factory.getbasetemp())
     try:
         cluster = RealRocketMQ(tmp_path_factory.mktemp("rocketmq"))
     except Unavailable as error:
@@ -89,6 +107,7 @@ def generation(request: pytest.FixtureRequest, booted: Boot) -> Iterator[Embedde
 def real_pulsar(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
     """Pulsar 4.2.4 standalone."""
     _wanted(request, "pulsar")
+    _boot_once("pulsar", tmp_path_factory.getbasetemp())
     try:
         broker = RealPulsar(tmp_path_factory.mktemp("pulsar"))
     except Unavailable as error:

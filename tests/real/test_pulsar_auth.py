@@ -18,10 +18,11 @@ import pytest
 from mqclient import pulsar
 from mqclient.errors import MQError
 from mqclient.pulsar.codes import BrokerError, ServerError
+from tests.real.fixtures import ON_PULSAR
 from tests.real.jars import Unavailable
 from tests.real.pulsar import RealPulsar
 
-pytestmark = pytest.mark.real
+pytestmark = ON_PULSAR
 SECRET = b"a key of thirty-two bytes or more, for HS256"
 PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"

@@ -15,9 +15,10 @@ import pytest
 
 from mqclient import _impl, _schema
 from mqclient.broker import EmbeddedBroker
+from tests.real.fixtures import ON_PULSAR
 from tests.real.pulsar import RealPulsar
 
-pytestmark = pytest.mark.real
+pytestmark = ON_PULSAR
 
 CODEC = _impl.select("pure").pulsar
 KINDS = _schema.enum("BaseCommand.Type")

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from mqclient import rocketmq
+from tests.real.fixtures import ON_ROCKETMQ
 from tests.real.rocketmq import RealRocketMQ
 from tests.support.seen import unique
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
+pytestmark = ON_ROCKETMQ
 IMPLS = ["native", "pure"]
 
 

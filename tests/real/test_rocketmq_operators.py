@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mqclient import rocketmq
+from tests.real.fixtures import ON_ROCKETMQ
 from tests.real.operators import mqadmin
 from tests.real.rocketmq import RealRocketMQ
 from tests.support.seen import Seen, unique
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
+pytestmark = ON_ROCKETMQ
 COUNT = 8
 
 

@@ -12,9 +12,10 @@ from mqclient import rocketmq
 from mqclient.config import TLS
 from mqclient.errors import LinkError
 from mqclient.rocketmq.codes import BrokerError
+from tests.real.fixtures import ON_ROCKETMQ
 from tests.real.rocketmq import RealRocketMQ
 
-pytestmark = pytest.mark.real
+pytestmark = ON_ROCKETMQ
 IMPLS = ["native", "pure"]
 ACL_2 = """
 authenticationEnabled=true

@@ -19,13 +19,13 @@ from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.bodies import offset_table, read_body, write_body
 from tests.real import story_peers
-from tests.real.fixtures import REAL_GENERATIONS
+from tests.real.fixtures import ON_ROCKETMQ, REAL_GENERATIONS
 from tests.real.rocketmq import RealRocketMQ
 from tests.real.slow_door import SlowHeartbeats
 from tests.support.proxy import CuttingProxy
 from tests.support.seen import Seen, unique
 
-pytestmark = pytest.mark.real
+pytestmark = ON_ROCKETMQ
 on_each = pytest.mark.parametrize("generation", REAL_GENERATIONS, indirect=True, scope="session")
 of_their_time = pytest.mark.parametrize("generation", REAL_GENERATIONS[:1], indirect=True, scope="session")
 COUNT = 20

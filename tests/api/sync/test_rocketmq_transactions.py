@@ -10,12 +10,13 @@ import pytest
 
 from mqclient.broker import EmbeddedBroker
 from mqclient.rocketmq.sync import Client, Message, TransactionState
+from tests.real.fixtures import ON_ROCKETMQ
 from tests.real.rocketmq import RealRocketMQ
 from tests.support.pace.sync import Event
 from tests.support.seen import unique
 
 
-@pytest.fixture(name="name_server", scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(name="name_server", scope="module", params=["embedded", pytest.param("real", marks=ON_ROCKETMQ)])
 def name_server_fixture(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker of our own: one that has seen a transaction spins a core from then on (upstream #10966)."""
     if request.param == "embedded":
