@@ -298,6 +298,18 @@ class ClientEngine:
         self._pool.clear()
         self.timers.clear()
 
+    def on_exit(self) -> Slot[Any]:
+        """The interpreter ends and nobody closed us: send what gathers, done when all of it has its outcome."""
+        from mqclient.pulsar import leaving
+
+        return leaving.say_all(self._members)
+
+    def unsettled(self) -> dict[str, int]:
+        """How many messages have no outcome, by whose they are."""
+        from mqclient.pulsar import leaving
+
+        return leaving.unsettled(self._members)
+
     def on_fork(self) -> None:
         """In a forked child: what was open is the parent's. The client itself goes on, with connections of its own."""
         error = ClosedError("it belongs to the parent process: make another one from the client in this process")

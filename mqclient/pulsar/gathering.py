@@ -80,6 +80,11 @@ class Gathering:
         """Messages that gather."""
         return self.batch.count if self.batch is not None else 0
 
+    @property
+    def late(self) -> int:
+        """Messages that wait for room."""
+        return self._late
+
     # ---- room
 
     def reserve(self, message: Any) -> Slot[None]:

@@ -216,6 +216,11 @@ class ProducerEngine:
         }
 
     @property
+    def unsettled(self) -> int:
+        """Messages without an outcome: those that gather, those that wait for room, those without a receipt."""
+        return self._gathering.count + self._gathering.late + self.pending.messages
+
+    @property
     def gathers(self) -> bool:
         return self._gathering.batch is not None
 

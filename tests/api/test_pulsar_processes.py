@@ -1,0 +1,102 @@
+"""What only a process of its own shows of a Pulsar client: exits without close."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mqclient import pulsar as face
+from mqclient.broker import EmbeddedBroker
+from tests.support.pulsar_cluster import PulsarCluster
+
+WITHIN = 60.0
+
+EXIT = """
+import sys
+from mqclient import pulsar
+client = pulsar.Client(sys.argv[1])
+producer = client.producer(sys.argv[2], linger=5.0)
+for number in range(50):
+    producer.submit(b"%d" % number)
+"""
+EXIT_ASYNC = """
+import asyncio, sys
+from mqclient.pulsar import aio
+async def main():
+    client = aio.Client(sys.argv[1])
+    producer = await client.producer(sys.argv[2], linger=5.0)
+    tasks = [asyncio.create_task(producer.send(b"%d" % number)) for number in range(50)]
+    await asyncio.sleep(0)
+asyncio.run(main())
+"""
+EXIT_CONSUMING = """
+import sys
+from mqclient import pulsar
+client = pulsar.Client(sys.argv[1])
+listening = client.consumer(sys.argv[2], "listening", start="earliest", listener=lambda message: None)
+consumer = client.consumer(sys.argv[2], "s", start="earliest", ack_grouping=60.0)
+for number in range(50):
+    consumer.ack(consumer.receive(30))
+"""
+
+
+def run(program: str, *arguments: str) -> tuple[int, str]:
+    line = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=WITHIN, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_exit_without_close_sends_what_it_can(pulsar: PulsarCluster, topic: str) -> None:
+    with face.Client(pulsar.url) as client, client.consumer(topic, "s") as consumer:
+        assert run(EXIT, pulsar.url, topic) == (0, "")
+        assert [consumer.receive(30).body for _ in range(50)] == [b"%d" % number for number in range(50)]
+
+
+def test_exit_without_close_tells_acknowledgements(pulsar: PulsarCluster, topic: str) -> None:
+    with face.Client(pulsar.url) as client, client.producer(topic) as producer:
+        assert all(outcome.ok for outcome in producer.send_many([b"%d" % number for number in range(50)]))
+        assert run(EXIT_CONSUMING, pulsar.url, topic) == (0, "")
+        producer.send(b"after")
+        with client.consumer(topic, "s") as consumer:
+            assert consumer.receive(30).body == b"after"
+
+
+@pytest.mark.parametrize("program", [EXIT, EXIT_ASYNC], ids=["sync", "async"])
+def test_exit_without_close_says_what_was_not_sent(program: str) -> None:
+    """The broker opens a producer, and gives no receipts: exit must neither hang nor be silent."""
+    with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker:
+        broker.control.drop("SEND", times=1000)
+        began = time.monotonic()
+        code, words = run(program, broker.pulsar_url, "orders")
+        took = time.monotonic() - began
+    assert code == 0, words
+    assert "messages were unsent, or unanswered: 50 of the producer of persistent://public/default/orders" in words
+    assert "Traceback" not in words
+    assert took < 15
+
+
+WAITING = EXIT.replace("for number", "print('open', flush=True)\ninput()\nfor number")
+
+
+def test_exit_when_the_broker_is_gone() -> None:
+    broker = EmbeddedBroker(doors=["pulsar"], impl="pure").start()
+    line = [sys.executable, "-c", WAITING, broker.pulsar_url, "orders"]
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "open\n"
+            broker.stop()
+            began = time.monotonic()
+            _, words = process.communicate("\n", timeout=WITHIN)
+        finally:
+            process.kill()
+            broker.stop()
+    assert process.returncode == 0, words
+    assert "50 of the producer of persistent://public/default/orders" in words
+    assert "Traceback" not in words
+    assert time.monotonic() - began < 15
