@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Any
 
 from mqclient.core.driver import Driver, Now
 from mqclient.core.slot import Slot
@@ -53,6 +54,21 @@ class Timers:
         slot: Slot[None] = Slot()
         self.after(seconds, lambda _: slot.complete(None))
         return slot
+
+    def within(self, slot: Slot[Any], seconds: float) -> Slot[None]:
+        """For `*_steps`: done when that one is, whatever came of it, and after this time at the latest."""
+        done: Slot[None] = Slot()
+        if slot.done:
+            done.complete(None)
+            return done
+
+        def over(_: Slot[Any]) -> None:
+            alarm.cancel()
+            done.complete(None)
+
+        alarm = self.after(seconds, lambda _: done.complete(None))
+        slot.then(over)
+        return done
 
     def fire(self, now: Now) -> None:
         """Make the calls that are due and arm the alarm for the next one."""

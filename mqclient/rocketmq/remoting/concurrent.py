@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from mqclient.core.slot import Slot, completed
-from mqclient.core.steps import Steps, run_steps
+from mqclient.core.steps import Steps
 from mqclient.core.workers import Workers
 from mqclient.rocketmq.remoting.dispatch import Dispatch
 from mqclient.rocketmq.remoting.handling import Job, Retry
@@ -95,7 +95,8 @@ class Concurrent(Dispatch):
             self.mark(process_queue, well)
         level = error.level if isinstance(error, Retry) else 0
         for message in failed:
-            run_steps(self._send_back_steps(process_queue, message, level or self.options.level(message.attempts)))
+            steps = self._send_back_steps(process_queue, message, level or self.options.level(message.attempts))
+            self.return_by(steps)
 
     def _send_back_steps(self, process_queue: ProcessQueue, message: Any, level: int) -> Steps[None]:
         """The message counts as consumed here when the broker has it again; until then we try."""

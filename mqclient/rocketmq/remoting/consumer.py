@@ -99,12 +99,10 @@ class PushEngine:
         for process_queue in self.member.queues.values():
             process_queue.pause()
         work.clear()
+        until = self._client.driver.now.mono + grace
         if work.workers.running:
-            done: Slot[None] = Slot()
-            work.workers.idle().then(lambda _: done.complete(None))
-            alarm = self._client.timers.after(grace, lambda _: done.complete(None))
-            yield done
-            alarm.cancel()
+            yield self._client.timers.within(work.workers.idle(), grace)
+        yield self._client.timers.within(work.returned(), until - self._client.driver.now.mono)
         unhandled = sum(held.outstanding.count for held in self.member.queues.values())
         running = [where[-1] for job in list(work.running) if (where := job.stack())]
         finished = not work.workers.running

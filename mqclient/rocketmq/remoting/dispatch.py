@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
-from mqclient.core.steps import Steps
+from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timer
 from mqclient.core.workers import Workers
 from mqclient.hooks import Consumed
@@ -45,6 +45,8 @@ class Dispatch:
         self.pace = None if options.rate is None else Pace(options.rate)
         self.skip_before = options.skip_before_ms
         self.send_back = SendBack(member, options.attempts)
+        self._returning: set[Slot[None]] = set()
+        """What goes back to brokers: its messages count as consumed when the brokers have them."""
         self._told_value = False
         self._look: Timer | None = None
         if options.stuck_after is not None:
@@ -72,6 +74,17 @@ class Dispatch:
     def quiet(self, process_queue: ProcessQueue) -> Slot[None]:
         """Begin nothing more with this queue; done when nothing of it runs."""
         raise NotImplementedError
+
+    def returned(self) -> Slot[Any]:
+        """Done when nothing that failed is on its way back to a broker."""
+        return gather(list(self._returning))
+
+    def return_by(self, steps: Steps[None]) -> Slot[None]:
+        """Give back what failed; whoever closes waits for it."""
+        slot = run_steps(steps)
+        self._returning.add(slot)
+        slot.then(self._returning.discard)
+        return slot
 
     def clear(self) -> None:
         """Begin nothing more at all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mqclient.core.driver import Now
@@ -114,9 +114,11 @@ class Member:
         self.closed = True
         self.rebalance.close()
         yield gather(list(self._leaving.values()))
-        for process_queue in list(self.queues.values()):
+        held = list(self.queues.values())
+        for process_queue in held:
             process_queue.drop()
         self.queues.clear()
+        yield from self.settled_steps(held)
         yield from self.offsets.close_steps()
         if self.locks is not None:
             yield from self.locks.close_steps()
@@ -225,9 +227,15 @@ class Member:
         """Sequence: the handler ends, the broker knows how far we are, and only then somebody else may lock it."""
         assert self.locks is not None
         yield self.taker.quiet(process_queue)
+        yield from self.settled_steps([process_queue])
         yield from self.offsets.flush_steps()
         self._let_go(process_queue)
         yield from self.locks.unlock_steps([process_queue.queue])
+
+    def settled_steps(self, process_queues: Iterable[ProcessQueue]) -> Steps[None]:
+        """No pull under way tells of these queues any more: what is told next is the broker's last word."""
+        telling = [queue.telling for queue in process_queues if queue.telling is not None]
+        yield self.client.timers.within(gather(telling), self.client.options.request_timeout)
 
     def _lock_lost(self, queue: MessageQueue) -> None:
         """Somebody else has it: the next round takes it from us, or locks it again and asks where to go on."""

@@ -33,6 +33,8 @@ class RemoteOffsets:
         self._strict = strict
         self.memory: dict[MessageQueue, int] = {}
         self._dirty: set[MessageQueue] = set()
+        self._telling: set[Slot[Any]] = set()
+        """What brokers have not answered yet."""
 
     def load_steps(self) -> Steps[None]:
         yield from ()  # nothing to wait for: brokers are asked queue by queue
@@ -72,11 +74,25 @@ class RemoteOffsets:
 
     def persist(self, queue: MessageQueue) -> None:
         """Tell the broker now, without waiting."""
+        if queue in self._dirty:
+            self._tell(queue)
+
+    def _tell(self, queue: MessageQueue) -> Slot[Any] | None:
+        """The answer to come; None without a route, and the next flush tries again."""
         address = self._client.routes.address(queue.broker_name)
-        if queue in self._dirty and address is not None:
-            self._dirty.discard(queue)
-            fields = requests.update_offset(self._group, queue, self.memory[queue])
-            self._client.tell(address, Request.UPDATE_CONSUMER_OFFSET, fields)
+        if address is None:
+            return None
+        self._dirty.discard(queue)
+        fields = requests.update_offset(self._group, queue, self.memory[queue])
+        slot: Slot[Any] = self._client.ask(address, Request.UPDATE_CONSUMER_OFFSET, fields)
+        self._telling.add(slot)
+        slot.then(lambda answer: self._told(queue, answer))
+        return slot
+
+    def _told(self, queue: MessageQueue, answer: Slot[Any]) -> None:
+        self._telling.discard(answer)
+        if answer.error is not None and queue in self.memory:
+            self._dirty.add(queue)
 
     def flush(self) -> None:
         for queue in list(self._dirty):
@@ -91,15 +107,14 @@ class RemoteOffsets:
         yield from self.flush_steps()
 
     def flush_steps(self) -> Steps[None]:
-        """Tell the brokers what they do not know yet, and wait until they know."""
-        slots = []
-        for queue in list(self._dirty):
-            address = self._client.routes.address(queue.broker_name)
-            if address is not None:
-                fields = requests.update_offset(self._group, queue, self.memory[queue])
-                slots.append(self._client.ask(address, Request.UPDATE_CONSUMER_OFFSET, fields))
-        self._dirty.clear()
-        for slot in (yield gather(slots)):
+        """Tell the brokers what they do not know yet, and wait until they know.
+
+        Race: a broker works on several requests at once, and the later one of two may be done first. So what was told
+        without waiting is answered before the last word is said.
+        """
+        yield gather(list(self._telling))
+        asked = [self._tell(queue) for queue in list(self._dirty)]
+        for slot in (yield gather([slot for slot in asked if slot is not None])):
             if slot.error is not None:
                 LOG.warning("consumer:%s could not tell an offset: %s", self._group, slot.error)
 

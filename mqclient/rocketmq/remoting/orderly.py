@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from mqclient.core.slot import Slot, Wake, completed
-from mqclient.core.steps import Steps, run_steps
+from mqclient.core.steps import Steps
 from mqclient.core.workers import Workers
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting.dispatch import Dispatch
@@ -138,7 +138,8 @@ class Orderly(Dispatch):
             self.acknowledge(process_queue, job.messages)
             self._free(process_queue.queue)
         else:
-            run_steps(self._failed_steps(lane, job.messages, error)).then(lambda _: self._free(process_queue.queue))
+            failed = self.return_by(self._failed_steps(lane, job.messages, error))
+            failed.then(lambda _: self._free(process_queue.queue))
 
     def _failed_steps(self, lane: Lane, messages: Any, error: BaseException) -> Steps[None]:
         """What stands before the first that failed is consumed; the rest goes back to its place, or to the dead."""

@@ -38,6 +38,7 @@ class ProcessQueue:
         "source",
         "started_at",
         "suggested",
+        "telling",
         "version",
     )
 
@@ -55,6 +56,8 @@ class ProcessQueue:
         self.paused = False
         self.suggested = 0
         """The broker number that the last answer named for the next pull."""
+        self.telling: Slot[Any] | None = None
+        """The answer to the last pull, if that told how far we are."""
         self.source: Any = None
         self.end = -1
         """One above the queue's last message, as the last answer said; -1: none came yet."""

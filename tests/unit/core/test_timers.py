@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqclient.core.driver import Now
+from mqclient.core.slot import Slot
 from mqclient.core.timers import Timers
 from tests.support.fake_driver import FakeDriver, World
 
@@ -86,3 +87,21 @@ def test_clear_forgets_all() -> None:
         clock.timers.clear()
     clock.world.advance(5)
     assert clock.calls == []
+
+
+def test_a_wait_ends_with_what_is_waited_for_or_with_its_time() -> None:
+    clock = Clock()
+    one: Slot[int] = Slot()
+    other: Slot[int] = Slot()
+    with clock.driver.enter():
+        soon, late = clock.timers.within(one, 5), clock.timers.within(other, 5)
+        one.complete(1)
+        assert soon.done
+        assert clock.timers.within(one, 5).done
+    clock.world.advance(4)
+    assert late in [slot for slot in (soon, late) if not slot.done]
+    clock.world.advance(1)
+    assert late.result() is None
+    with clock.driver.enter():
+        other.fail(ValueError("too late"))
+    assert late.result() is None

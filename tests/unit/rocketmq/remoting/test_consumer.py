@@ -135,6 +135,21 @@ def test_the_end_waits_for_what_runs_but_not_beyond_its_grace(cluster: VirtualCl
     assert committed(cluster) == 1
 
 
+def test_the_end_waits_until_the_broker_has_what_failed(cluster: VirtualCluster) -> None:
+    cluster.fill("orders", 2)
+    cluster.control.delay("CONSUMER_SEND_MSG_BACK", 2.0, times=2)
+
+    def fail(messages: Any) -> None:
+        raise ValueError("no")
+
+    push = cluster.client().push("g", "orders", fail, start="first")
+    assert push.engine.failed == 2
+    with push.driver.enter():
+        ended = push.engine.close(10.0)
+    assert push.driver.wait(ended) == StopReport(True, 0, 2, 0, [])
+    assert committed(cluster) == 2  # nobody gets them but by the retry topic
+
+
 def test_positions_pauses_and_the_report_at_the_end(cluster: VirtualCluster) -> None:
     seen: list[int] = []
     push = cluster.client().push("g", "orders", lambda batch: seen.extend(one.offset for one in batch), start="first")

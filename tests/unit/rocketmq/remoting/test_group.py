@@ -55,6 +55,36 @@ def test_offsets_are_told_every_five_seconds_and_at_the_end(cluster: VirtualClus
     push.close()
 
 
+@pytest.mark.parametrize("model", ["concurrent", "orderly"])
+def test_a_pull_under_way_has_not_the_last_word(cluster: VirtualCluster, model: str) -> None:
+    cluster.fill("orders", 3)
+    client = cluster.client()
+    push = client.push("g", "orders", start="first", pull_batch=3, orderly=model == "orderly")
+    cluster.world.advance(1)
+    cluster.control.delay("PULL_MESSAGE", 0.5, times=9)  # the broker looks at it after what the closing tells
+    cluster.fill("orders", 6)
+    cluster.world.advance(0.1)
+    (held,) = (held for queue, held in push.member.queues.items() if queue.topic == "orders")
+    assert held.telling is not None
+    assert push.member.offsets.memory[held.queue] == 6
+    push.close()
+    cluster.world.advance(5)
+    assert cluster.broker.offsets.stored["g", "orders", 0] == 6
+
+
+def test_a_broker_that_says_nothing_does_not_keep_us(cluster: VirtualCluster) -> None:
+    cluster.fill("orders", 3)
+    push = cluster.client().push("g", "orders", start="first", pull_batch=3)
+    cluster.world.advance(1)
+    cluster.control.drop("PULL_MESSAGE", times=9)
+    cluster.fill("orders", 6)
+    cluster.world.advance(0.1)
+    began = cluster.world.mono
+    push.close()
+    assert cluster.world.mono - began == pytest.approx(3, abs=0.5)
+    assert cluster.broker.offsets.stored["g", "orders", 0] == 6
+
+
 def test_a_queue_given_up_is_told_at_once(cluster: VirtualCluster) -> None:
     cluster.topic("wide", 2)
     first = cluster.client().push("g", "wide", start="first")

@@ -90,6 +90,35 @@ def test_at_the_close_an_untold_offset_is_named(client: VirtualClient, caplog: p
     assert any("could not tell an offset" in record.getMessage() for record in caplog.records)
 
 
+def test_the_last_word_comes_after_what_was_told_before(client: VirtualClient) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    with client.driver.enter():
+        offsets.mark(QUEUE, 5)
+        client.cluster.control.delay("UPDATE_CONSUMER_OFFSET", 1.0)  # a broker whose threads overtake each other
+        offsets.flush()
+        offsets.mark(QUEUE, 6)
+        slot = run_steps(offsets.flush_steps())
+    client.cluster.world.advance(0.5)
+    assert stored(client) == {}
+    client.cluster.world.advance(2)
+    assert slot.done
+    assert stored(client) == {0: 6}
+
+
+def test_what_a_broker_did_not_hear_is_told_again(client: VirtualClient) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    client.cluster.control.cut("UPDATE_CONSUMER_OFFSET")
+    with client.driver.enter():
+        offsets.mark(QUEUE, 5)
+        offsets.flush()
+    client.cluster.world.advance(5)
+    assert stored(client) == {}
+    with client.driver.enter():
+        offsets.flush()
+    client.cluster.world.advance(5)
+    assert stored(client) == {0: 5}
+
+
 def local(client: VirtualClient, folder: Path) -> LocalOffsets:
     return LocalOffsets(client.engine, "g", OffsetFile(str(folder), "host", "g"))
 
