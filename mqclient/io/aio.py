@@ -43,6 +43,9 @@ class AsyncioDriver:
     leaving. `send_now` is for the threads driver, which sends by itself: here the loop's transports do.
     """
 
+    running = staticmethod(_get_running_loop)
+    """What to compare with `loop` by whoever does something here without entering."""
+
     def __init__(self, name: str = "mqclient", *, send_now: object = None) -> None:
         self.name = name
         self._loop = asyncio.get_running_loop()

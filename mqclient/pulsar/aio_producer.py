@@ -29,6 +29,7 @@ class Producer(Generic[T]):
         self._driver = driver
         self._engine = engine
         self._prepare = engine.prepare
+        self._express = engine.express
 
     @property
     def topic(self) -> str:
@@ -66,9 +67,12 @@ class Producer(Generic[T]):
         """
         rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
         item = self._prepare(body, key, properties, *rest)
-        with self._driver.enter():
-            slot = self._engine.send_awaited(item, timeout)
-        return await self._driver.wait(slot, self._driver.deadline(timeout))
+        slot: Any = self._express(item) if timeout is None else None
+        if slot is None:
+            with self._driver.enter():
+                slot = self._engine.send_awaited(item, timeout)
+        found: MessageId = await self._driver.wait(slot, None if timeout is None else self._driver.deadline(timeout))
+        return found
 
     async def send_many(
         self, messages: Sequence[Any], *, txn: Transaction | None = None, timeout: float | None = None

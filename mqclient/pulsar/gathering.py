@@ -182,6 +182,23 @@ class Gathering:
             return self._add_alone(message, reserved) if reserved else self._add_plain(message)
         return self._add_slowly(message, reserved)
 
+    def join(self, message: Any) -> Batch | None:
+        """As `add`, of a message about which nothing is to be decided, since the batch that gathers has room for it and
+        for more; None: add it. Nothing is sealed or told, so where one thread does all, no entry is needed."""
+        batch = self.batch
+        if batch is None or type(message) is not tuple or self._late or self._counting:
+            return None
+        body, key, properties, event_time, ordering_key, own_id, _ = message
+        if type(body) is not bytes or key is not None or properties is not None or ordering_key is not None:
+            return None
+        most, most_bytes = self._limits
+        if own_id >= 0 or batch.count + 1 >= most or self._size + len(body) + AROUND >= most_bytes:
+            return None
+        self._size = self._builder.add(body, None, None, event_time, None, self.next_sequence)
+        batch.count += 1
+        self.next_sequence += 1
+        return batch
+
     def _add_slowly(self, item: Item, reserved: bool) -> Batch:
         needed = self._check(item, reserved)
         unused = self._make_room(item, needed)
@@ -427,6 +444,8 @@ class Gathering:
             self._owner.ship(batch)
 
 
+AROUND = 64
+"""More than sizes, event time and sequence id of a message take in a batch."""
 ROWS: Item = (b"", None, None, 0, None, -1, False)
 """Stands for an entry of rows where room is reserved."""
 

@@ -59,6 +59,9 @@ class KeyedGathering(Gathering):
             self.seal()
         return batch
 
+    def join(self, message: Any) -> Batch | None:
+        return None  # each reserves its own room
+
     def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
         return self.add_one(items, start, parts, reserved)
 

@@ -28,7 +28,7 @@ from mqclient.pulsar.pending import Pending
 from mqclient.pulsar.sealing import Sealer
 
 if TYPE_CHECKING:
-    from mqclient._native.handover import SendFuture
+    from mqclient._native.handover import SendFuture, SendWait
     from mqclient._native.pulsar import MessageId
 
 log = logging.getLogger("mqclient.pulsar")
@@ -127,6 +127,15 @@ class ProducerEngine:
             return run_steps(self._send_late_steps(message))
         except MQError as error:
             return failed(error)
+
+    def express(self, message: Any) -> SendWait | None:
+        """Outside of any entry: as `send_awaited` on the loop of asyncio, of a message that only has to join what
+        gathers; None: send it."""
+        loop = self._loop
+        if loop is None or self.client.driver.running() is not loop:  # type: ignore[attr-defined]
+            return None
+        batch = self._gathering.join(message)
+        return None if batch is None else batch.awaited(batch.count - 1, loop)
 
     def send_awaited(self, message: Any, timeout: float | None) -> Slot[MessageId]:
         """As `send`, for a face that does nothing but wait for it."""

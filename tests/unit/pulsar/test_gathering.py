@@ -208,3 +208,52 @@ def test_a_producer_that_ends_while_messages_of_a_transaction_wait(world: Pulsar
     assert isinstance(first.error, ClosedError)
     assert isinstance(waits.error, ClosedError)
     assert (txn.running, len(txn.errors)) == (0, 1)
+
+
+def test_what_only_joins(world: PulsarWorld) -> None:
+    """It needs no entry; the last one that fits, and whatever says more than a body, does."""
+    world.world.latency = 0.001
+    producer = world.producer(world.client(), "t", batch_max_messages=4, batch_max_bytes=1000, linger=60.0)
+    gathering = producer._gathering
+    assert gathering.join(prepare(b"nothing gathers")) is None
+    slots: list[Slot[Any]] = [world.ask(producer.client, lambda: producer.send(prepare(b"alone")))]
+    slots.append(world.ask(producer.client, lambda: producer.send(prepare(b"0"))))
+    others = [{"key": "k"}, {"properties": {"a": "b"}}, {"ordering_key": b"o"}, {"sequence_id": 9}, {"deliver_at": 7}]
+    for more in others:
+        assert gathering.join(prepare(b"x", **more)) is None
+    for body in (None, bytearray(b"x"), b"x" * 950):
+        assert gathering.join(prepare(body)) is None
+    first = gathering.join(prepare(b"1"))
+    assert first is not None
+    assert gathering.join(prepare(b"2", event_time=5)) is first
+    assert gathering.join(prepare(b"the fourth seals")) is None
+    slots.append(world.ask(producer.client, lambda: producer.send(prepare(b"3"))))
+    for slot in slots:
+        world.world.result(slot)
+    assert stored(world) == [[(0, b"alone")], [(1, b"0"), (2, b"1"), (3, b"2"), (4, b"3")]]
+    assert first.outcome(2).batch_index == 2
+
+
+def test_nothing_joins_where_each_is_looked_at(world: PulsarWorld) -> None:
+    for options in ({"max_pending": 100}, {"batching": "key"}, {"batching": False}):
+        producer = world.producer(world.client(), "t", linger=60.0, **options)
+        with producer.client.driver.enter():
+            producer.submit(prepare(b"x"))
+            producer.submit(prepare(b"y"))
+            assert producer._gathering.join(prepare(b"z")) is None
+
+
+def test_an_express_is_for_the_loop_alone(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", linger=60.0)
+    driver: Any = producer.client.driver
+    with driver.enter():
+        producer.submit(prepare(b"x"))
+        assert producer.express(prepare(b"threads")) is None
+        producer._loop, driver.running = SimpleNamespace(call_soon=lambda call, *given: call(*given)), lambda: None
+        assert producer.express(prepare(b"elsewhere")) is None
+        driver.running = lambda: producer._loop
+        wait = producer.express(prepare(b"y"))
+    assert wait is not None
+    world.world.run()
+    assert wait.result().batch_index == 1
+    assert stored(world) == [[(0, b"x"), (1, b"y")]]
