@@ -7,6 +7,7 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     int PyUnicode_IS_COMPACT_ASCII(object text)
     void *PyUnicode_1BYTE_DATA(object text)
+    str PyUnicode_New(Py_ssize_t size, Py_UCS4 highest)
 
 
 cdef extern from *:

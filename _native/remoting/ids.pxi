@@ -113,6 +113,33 @@ def offset_id(str host not None, port, physical_offset):
     return mq_text(text, 2 * (size + 12))
 
 
+def offset_ids(str host not None, port, physical_offset, bytes ends not None):
+    """The broker's ids of messages that lie in a row from there on, with commas between."""
+    cdef uint8_t[28] raw
+    cdef int size = parse_ip(host, raw) + 12
+    cdef int64_t start = fit64(physical_offset, "physical_offset"), place = start
+    cdef const uint32_t *end = <const uint32_t *>PyBytes_AS_STRING(ends)
+    cdef Py_ssize_t count = PyBytes_GET_SIZE(ends) // 4, number
+    cdef str out
+    cdef uint8_t *at
+    mq_put32(raw + size - 12, fit32(port, "port"))
+    if PyBytes_GET_SIZE(ends) % 4 or count and overflows(start, end[count - 1]):
+        raise ConfigError(f"{count} messages behind {start}: their ends do not fit offset ids")
+    if not count:
+        return ""
+    out = PyUnicode_New(count * (2 * size + 1) - 1, 127)
+    at = <uint8_t *>PyUnicode_1BYTE_DATA(out)
+    for number in range(count):
+        mq_put64(raw + size - 8, place)
+        mq_hex(at, raw, size)
+        at += 2 * size
+        if number < count - 1:
+            at[0] = c','
+        at += 1
+        place = start + end[number]
+    return out
+
+
 def parse_offset_id(text not None):
     """(host, port, physical offset)."""
     cdef uint8_t[28] raw

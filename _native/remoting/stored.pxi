@@ -133,6 +133,24 @@ def store_batch(body not None, str topic not None, *, queue_id=0, offset=0, phys
     return out, ends, tags
 
 
+def is_timed(body not None):
+    """Whether a message of a batch body has a property that holds it back, as far as the body is whole."""
+    cdef bytes owner = as_bytes(body)
+    cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(owner)
+    cdef mq_cursor c = mq_open(start, start + PyBytes_GET_SIZE(owner))
+    cdef const uint8_t *at
+    cdef const uint8_t *end
+    cdef Record r
+    while c.at < c.end and walk_element(&c, &r):
+        at, end = r.text, r.text + r.text_size
+        while at != NULL and at < end:
+            if end - at >= 5 and memcmp(at, b"DELAY", 5) == 0 or end - at >= 9 and memcmp(at, b"TIMER_DEL", 9) == 0:
+                return True
+            at = <const uint8_t *>memchr(at, 2, end - at)
+            at += at != NULL
+    return False
+
+
 cdef int fill_batch(bytes owner, const Form *form, int64_t at_queue, int64_t at_log, uint8_t *out, uint32_t *ends,
                     int32_t *tags) except -1:
     """Write what was walked before, and found whole."""

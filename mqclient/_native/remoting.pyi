@@ -337,6 +337,10 @@ def store_batch(
     where each ends in there (uint32 each, native order); and the code of each one's tag, which is what brokers filter
     by: Java's hash, 0 without a tag (int32 each)."""
 
+def is_timed(body: Buffer) -> bool:
+    """Whether a message of a batch body has a property that holds it back (a name that begins with DELAY or TIMER_DEL);
+    what is not whole is not looked at."""
+
 @final
 class BatchBuilder:
     """Gathers messages into the body of a batch send."""
@@ -416,6 +420,10 @@ def parse_unique_key(text: str) -> tuple[bytes, int, int, int, int]:
 
 def offset_id(host: str, port: int, physical_offset: int) -> str:
     """The broker's id of a message: store host and place in the commit log, in upper-case hex."""
+
+def offset_ids(host: str, port: int, physical_offset: int, ends: bytes) -> str:
+    """Those of messages that lie in a row, with commas between: the first lies at `physical_offset`, each other where
+    the one before it ends, so many bytes behind that (uint32 each, native order, as `store_batch` gives them)."""
 
 def parse_offset_id(text: str) -> tuple[str, int, int]:
     """(host, port, physical offset); ConfigError if it is none."""

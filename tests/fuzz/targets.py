@@ -179,6 +179,7 @@ def run_split_batch(impl: Impl, data: bytes, random: Random) -> None:
 def run_store_batch(impl: Impl, data: bytes, random: Random) -> None:
     host = random.choice([("127.0.0.1", 1), ("::1", 2)])
     offset = random.choice([0, 7, 2**63 - 2])
+    impl.remoting.is_timed(data)
     try:
         records, ends, tags = impl.remoting.store_batch(data, "topic", born_host=host, offset=offset)
     except (ProtocolError, ConfigError):
@@ -187,6 +188,7 @@ def run_store_batch(impl: Impl, data: bytes, random: Random) -> None:
     assert len(ends) == len(tags) == 4 * len(batch)
     assert batch.offsets == list(range(offset, offset + len(batch)))
     assert list(memoryview(ends).cast("I"))[-1:] == [len(records)][: len(batch)]
+    assert impl.remoting.offset_ids(*host, 0, ends).count(",") == max(0, len(batch) - 1)
 
 
 # --------------------------------------------------------------------------------------------------------- pulsar

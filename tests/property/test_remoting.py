@@ -402,6 +402,7 @@ def test_batch_bodies_are_stored_alike(
     hosts_drawn = {"born_host": draw.draw(hosts), "store_host": draw.draw(hosts)}
     for body in (data, damaged(data, places)):
         same(lambda twin, body=body: twin.store_batch(body, topic, **options, **hosts_drawn))  # type: ignore[misc]
+        same(lambda twin, body=body: twin.is_timed(body))  # type: ignore[misc]
 
 
 @given(batch_bodies(), st.integers(0, 100), st.integers(0, 10**6))
@@ -418,11 +419,23 @@ def test_a_stored_batch_is_its_elements_stored_one_by_one(data: bytes, offset: i
     assert (len(records), memoryview(tags).cast("i").tolist()) == (place, codes)
 
 
+@given(batch_bodies(), hosts, places_in_log)
+def test_ids_of_a_stored_batch_are_those_of_its_messages(data: bytes, host: tuple[str, int], place: int) -> None:
+    _, ends, _ = ONE.store_batch(data, "T")
+    places = [place, *(place + end for end in memoryview(ends).cast("I"))]
+    ids = same(lambda twin: twin.offset_ids(*host, place, ends))
+    if ids is not ConfigError:
+        assert ids == ",".join(ONE.offset_id(*host, one) for one in places[:-1])
+    else:
+        assert places[-1] >= 2**63
+
+
 @given(batch_bodies())
 @settings(max_examples=30)
 def test_batch_bodies_cut_at_every_byte_are_refused_alike(data: bytes) -> None:
     for cut in range(len(data)):
         same(lambda twin, cut=cut: twin.store_batch(data[:cut], "T"))  # type: ignore[misc]
+        same(lambda twin, cut=cut: twin.is_timed(data[:cut]))  # type: ignore[misc]
 
 
 @given(

@@ -15,11 +15,11 @@ from .frames import (
     send_now,
 )
 from .header import JSON, ROCKETMQ
-from .ids import UniqueKeys, offset_id, parse_offset_id, parse_unique_key
+from .ids import UniqueKeys, offset_id, offset_ids, parse_offset_id, parse_unique_key
 from .messages import MAX_BODIES, Message, MessageBatch, decode_messages, split_batch
 from .outgoing import add_messages, message_text
 from .properties import decode_properties, encode_properties
-from .stored import encode_message, store_batch
+from .stored import encode_message, is_timed, store_batch
 
 __all__ = [
     "COLUMNS",
@@ -43,8 +43,10 @@ __all__ = [
     "encode_properties",
     "encode_pull",
     "encode_send",
+    "is_timed",
     "message_text",
     "offset_id",
+    "offset_ids",
     "parse_offset_id",
     "parse_unique_key",
     "send_now",

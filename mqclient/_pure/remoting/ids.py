@@ -64,6 +64,23 @@ def offset_id(host: str, port: int, physical_offset: int) -> str:
         raise ConfigError(f"port {port} or offset {physical_offset} does not fit an offset id") from cause
 
 
+def offset_ids(host: str, port: int, physical_offset: int, ends: bytes) -> str:
+    """The broker's ids of messages that lie in a row from there on, with commas between."""
+    count = len(ends) // 4
+    if count == 0 and not ends:
+        offset_id(host, port, physical_offset)
+        return ""
+    try:
+        behind = unpack(f"={count}I", ends)
+        if not -(2**63) <= physical_offset + behind[-1] < 2**63:
+            raise error("beyond 64 bits")
+    except (error, IndexError) as cause:
+        raise ConfigError(f"{count} messages behind {physical_offset}: their ends do not fit offset ids") from cause
+    prefix = offset_id(host, port, physical_offset)[:-16]
+    places = pack(f">{count}q", physical_offset, *map(physical_offset.__add__, behind[:-1]))
+    return prefix + places.hex(",", 8).upper().replace(",", "," + prefix)
+
+
 def parse_offset_id(text: str) -> tuple[str, int, int]:
     """(host, port, physical offset)."""
     data = _unhex(text, "offset id")

@@ -7,7 +7,7 @@ from array import array
 from struct import error, iter_unpack, pack
 from typing import TYPE_CHECKING
 
-from mqclient.errors import ConfigError
+from mqclient.errors import ConfigError, ProtocolError
 
 from .batch import address, as_bytes
 from .header import utf8
@@ -109,6 +109,17 @@ def store_batch(
     if not (offset + len(records) < 2**63 and physical_offset + size < 2**63):
         raise ConfigError(f"{len(records)} messages of {size} bytes do not fit, at {offset} and {physical_offset}")
     return b"".join(records), ends.tobytes(), tags.tobytes()
+
+
+def is_timed(body: Buffer) -> bool:
+    """Whether a message of a batch body has a property that holds it back, as far as the body is whole."""
+    try:
+        for *_, properties in elements(as_bytes(body)):
+            if any(entry.startswith((b"DELAY", b"TIMER_DEL")) for entry in properties.split(b"\x02")):
+                return True
+    except ProtocolError:
+        pass
+    return False
 
 
 def tag_code(properties: bytes) -> int:

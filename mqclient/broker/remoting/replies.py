@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mqclient.broker.remoting.membership import Members
-from mqclient.broker.remoting.send import LONG, REGION, SHORT, Sends
+from mqclient.broker.remoting.send import LONG, REGION, SHORT, Names, Sends
 from mqclient.broker.remoting.server import Ask, Handler, Reply
 from mqclient.broker.remoting.state import Broker, Incoming
 from mqclient.rocketmq.codes import Request, Response
@@ -36,7 +36,7 @@ class Replies:
         self._sends = sends
         self._remoting = broker.house.impl.remoting
 
-    def reply(self, ask: Ask, names: Mapping[str, str]) -> None:
+    def reply(self, ask: Ask, names: Names) -> None:
         incoming = self._sends.incoming(ask, names)
         properties = self._remoting.decode_properties(incoming.properties) | REGION
         incoming.properties = self._remoting.encode_properties(properties)
@@ -56,9 +56,7 @@ class Replies:
         fields = self._fields(ask, names, incoming, properties)
         peer.ask(Request.PUSH_REPLY_MESSAGE_TO_CLIENT, fields, incoming.body, PUSH_SECONDS, heard)
 
-    def _fields(
-        self, ask: Ask, names: Mapping[str, str], incoming: Incoming, properties: dict[str, str]
-    ) -> dict[str, str]:
+    def _fields(self, ask: Ask, names: Names, incoming: Incoming, properties: dict[str, str]) -> dict[str, str]:
         now = str(self._broker.house.clock.wall_ms())
         text = self._remoting.encode_properties({"PUSH_REPLY_TIME": now, **properties}).decode()
         host, port = incoming.born_host

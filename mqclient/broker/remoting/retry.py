@@ -118,10 +118,6 @@ class Retries:
                 if (message.property("REAL_TOPIC"), message.property("UNIQ_KEY")) == (topic, unique):
                     del self.waiting[TIMER_TOPIC, 0, offset]
 
-    def may_wait(self, batch: bytes) -> bool:
-        """Whether a message of this batch body may have to be delivered later; it also finds that in bodies."""
-        return b"DELAY" in batch or b"TIMER_DELIVER_MS" in batch
-
     def due_at(self, properties: dict[str, str]) -> int | None:
         """When a timed message is to be delivered, in ms; None if it is none, or a level comes before the time."""
         if _number(properties.get("DELAY", "0")) > 0:

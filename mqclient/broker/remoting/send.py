@@ -10,39 +10,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from struct import pack
-from typing import TypeVar
+from typing import Final
 
 from mqclient.broker.remoting.recall import RecallHandle
 from mqclient.broker.remoting.retry import Retries
-from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
+from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply, number_of
 from mqclient.broker.remoting.state import HELP, INHERIT, Broker, Incoming, Stored, Topic
 from mqclient.broker.remoting.topics import check_name
 from mqclient.broker.remoting.transactions import Transactions
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import DLQ_PREFIX, FORBIDDEN_TOPICS, RETRY_PREFIX
 
-SHORT = {
-    "producerGroup": "a",
-    "topic": "b",
-    "defaultTopic": "c",
-    "defaultTopicQueueNums": "d",
-    "queueId": "e",
-    "sysFlag": "f",
-    "bornTimestamp": "g",
-    "flag": "h",
-    "properties": "i",
-    "reconsumeTimes": "j",
-    "unitMode": "k",
-    "maxReconsumeTimes": "l",
-    "batch": "m",
-}
+STORED: Final = ("topic", "queueId", "properties", "flag", "sysFlag", "bornTimestamp", "reconsumeTimes")
+"""What is read of every send, in one look at its header."""
+
+
+class Names(dict[str, str]):
+    """What the fields of a send are called; `stored`: those of STORED, in its order."""
+
+    __slots__ = ("stored",)
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__(names)
+        self.stored = tuple(names[name] for name in STORED)
+
+
+SHORT: Final = Names(
+    {
+        "producerGroup": "a",
+        "topic": "b",
+        "defaultTopic": "c",
+        "defaultTopicQueueNums": "d",
+        "queueId": "e",
+        "sysFlag": "f",
+        "bornTimestamp": "g",
+        "flag": "h",
+        "properties": "i",
+        "reconsumeTimes": "j",
+        "unitMode": "k",
+        "maxReconsumeTimes": "l",
+        "batch": "m",
+    }
+)
+LONG: Final = Names({name: name for name in SHORT})
 REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 REGION_TEXT = b"\x02" + b"\x02".join(f"{name}\x01{value}".encode() for name, value in REGION.items())
-Result = TypeVar("Result")
-LONG = {name: name for name in SHORT}
 MAX_PROPERTIES = 32767
 TIMED = re.compile(rb"(?:^|\x02)(?:TRAN_MSG|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01")
 
@@ -66,33 +80,30 @@ class Sends:
         random = broker.house.random
         self._keys = self._remoting.UniqueKeys(bytes((127, 0, 0, 1)), random.getrandbits(16), random.getrandbits(32))
 
-    def send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
-        return self._with_region(lambda: self._send(ask, names))
-
-    def incoming(self, ask: Ask, names: Mapping[str, str]) -> Incoming:
-        """What a request wants to be stored, checked; its topic is made if need be."""
-        return self._with_region(lambda: self._incoming(ask, names))
-
-    def _with_region(self, work: Callable[[], Result]) -> Result:
-        """Also a refusal names the region."""
+    def send(self, ask: Ask, names: Names) -> Reply:
         try:
-            return work()
+            incoming = self._incoming(ask, names)
+            if ask.flag(names["batch"]):
+                return self._batch(incoming)
+            if incoming.topic.startswith(RETRY_PREFIX):
+                limit = ask.number(names["maxReconsumeTimes"], -1)
+                incoming = self._retries.direct(incoming, incoming.topic[len(RETRY_PREFIX) :], limit)
+            return self._single(incoming)
         except Refused as refused:
-            refused.reply = refused.reply._replace(fields={**REGION, **refused.reply.fields})
-            raise
+            raise _with_region(refused) from None
 
-    def _send(self, ask: Ask, names: Mapping[str, str]) -> Reply:
-        incoming = self._incoming(ask, names)
-        if ask.flag(names["batch"]):
-            return self._batch(incoming)
-        if incoming.topic.startswith(RETRY_PREFIX):
-            limit = ask.number(names["maxReconsumeTimes"], -1)
-            incoming = self._retries.direct(incoming, incoming.topic[len(RETRY_PREFIX) :], limit)
-        return self._single(incoming)
+    def incoming(self, ask: Ask, names: Names) -> Incoming:
+        """What a request wants to be stored, checked; its topic is made if need be."""
+        try:
+            return self._incoming(ask, names)
+        except Refused as refused:
+            raise _with_region(refused) from None
 
-    def _incoming(self, ask: Ask, names: Mapping[str, str]) -> Incoming:
-        topic = self._topic(ask, names)
-        queue_id = ask.number(names["queueId"])
+    def _incoming(self, ask: Ask, names: Names) -> Incoming:
+        wanted = names.stored
+        topic_name, queue, properties, flag, sys_flag, born_at, attempts = ask.frame.pick(wanted)
+        topic = self._topic(ask, names, topic_name)
+        queue_id = number_of(wanted[1], queue)
         queues = max(topic.write_queues, topic.read_queues)
         if queue_id >= queues:
             remark = f"request queueId[{queue_id}] is illegal, {topic.shown()} Producer: {ask.peer.address}"
@@ -103,25 +114,28 @@ class Sends:
             topic.name,
             queue_id,
             ask.body,
-            ask.text(names["properties"], "").encode(),
-            flag=ask.number(names["flag"]),
-            sys_flag=ask.number(names["sysFlag"]),
-            born_at=ask.number(names["bornTimestamp"]),
+            (properties or "").encode(),
+            flag=number_of(wanted[3], flag),
+            sys_flag=number_of(wanted[4], sys_flag),
+            born_at=number_of(wanted[5], born_at),
             born_host=ask.peer.host,
-            attempts=ask.number(names["reconsumeTimes"], 0),
+            attempts=number_of(wanted[6], attempts, 0),
         )
         self._check(incoming)
         return incoming
 
-    def _topic(self, ask: Ask, names: Mapping[str, str]) -> Topic:
-        name = ask.text(names["topic"])
+    def _topic(self, ask: Ask, names: Names, given: str | None) -> Topic:
+        name = ask.text(names["topic"]) if given is None else given
+        topic = self._broker.topics.get(name)
+        if topic is not None and name not in FORBIDDEN_TOPICS:
+            # As upstream, a topic's own permission is told in routes and not checked here.
+            return topic
         check_name(name, 255 if name.startswith((RETRY_PREFIX, DLQ_PREFIX)) else 127)
         if name in FORBIDDEN_TOPICS:
             raise Refused(Response.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
-        # As upstream, a topic's own permission is told in routes and not checked here.
-        return self._broker.topics.get(name) or self._create(ask, names, name)
+        return self._create(ask, names, name)
 
-    def _create(self, ask: Ask, names: Mapping[str, str], name: str) -> Topic:
+    def _create(self, ask: Ask, names: Names, name: str) -> Topic:
         """A topic made by the first message to it, after the model that the producer names."""
         model = self._broker.topics.get(ask.text(names["defaultTopic"]))
         if model and model.perm & INHERIT and self._broker.setting("autoCreateTopicEnable"):
@@ -161,30 +175,31 @@ class Sends:
     def _batch(self, incoming: Incoming) -> Reply:
         if incoming.topic.startswith(RETRY_PREFIX):
             raise Refused(Response.MESSAGE_ILLEGAL, "batch request does not support retry group")
-        if self._retries.may_wait(incoming.body):
-            first, places = self._each(incoming)
+        if self._remoting.is_timed(incoming.body):
+            first, ids = self._each(incoming)
         else:
-            first, places = self._broker.store_batch(incoming)
-        if not places:
+            first, place, ends = self._broker.store_batch(incoming)
+            ids = self._remoting.offset_ids(*self._broker.host, place, ends)
+        if not ids:
             raise Refused(Response.MESSAGE_ILLEGAL, "message illegal, the batch is empty")
-        return self._reply(incoming.queue_id, first, places, _unique_key(incoming.properties))
+        return self._reply(incoming.queue_id, first, ids, _unique_key(incoming.properties))
 
-    def _each(self, incoming: Incoming) -> tuple[int, list[int]]:
+    def _each(self, incoming: Incoming) -> tuple[int, str]:
         """The messages of a batch one by one, as some of them may have to wait."""
         stored = []
         for flag, body, properties in self._remoting.split_batch(incoming.body):
             element = replace(incoming, body=body, properties=properties, flag=flag, attempts=0)
             stored.append(self._broker.store(element))
-        return stored[0].offset if stored else 0, [place.physical_offset for place in stored]
+        return stored[0].offset, ",".join(map(self._id, stored))
 
     def told(self, stored: Stored, unique: str | None) -> Reply:
         """The answer to a send that was stored."""
-        return self._reply(stored.queue_id, stored.offset, [stored.physical_offset], unique)
+        return self._reply(stored.queue_id, stored.offset, self._id(stored), unique)
 
-    def _reply(self, queue_id: int, offset: int, places: list[int], unique: str | None) -> Reply:
+    def _reply(self, queue_id: int, offset: int, ids: str, unique: str | None) -> Reply:
         fields = {
             **REGION,
-            "msgId": self._ids(places),
+            "msgId": ids,
             "queueId": str(queue_id),
             "queueOffset": str(offset),
         }
@@ -192,11 +207,15 @@ class Sends:
             fields["transactionId"] = unique
         return Reply(fields=fields)
 
-    def _ids(self, places: list[int]) -> str:
-        """The broker's ids of messages, with commas between: all at once, as a batch may have thousands."""
-        prefix = self._remoting.offset_id(*self._broker.host, 0)[:-16]
-        text = pack(f">{len(places)}q", *places).hex(",", 8).upper()
-        return str(prefix + text.replace(",", f",{prefix}"))
+    def _id(self, stored: Stored) -> str:
+        """The broker's id of a message."""
+        return str(self._remoting.offset_id(*self._broker.host, stored.physical_offset))
+
+
+def _with_region(refused: Refused) -> Refused:
+    """Also a refusal names the region."""
+    refused.reply = refused.reply._replace(fields={**REGION, **refused.reply.fields})
+    return refused
 
 
 def _unique_key(properties: bytes) -> str | None:

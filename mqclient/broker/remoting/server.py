@@ -26,6 +26,7 @@ RESPONSE: Final = 1
 ONEWAY: Final = 2
 LONG: Final = 1 << 63
 LONGEST_NUMBER: Final = 20
+KINDS: Final = {int(request): request.name for request in Request}
 FORMS: Final = {"JSON": 0, "ROCKETMQ": 1}
 WRITE_BUFFER: Final = 4 << 20
 """Bytes that may wait for a client that does not read; while there are more, what it asks waits unread."""
@@ -71,17 +72,7 @@ class Ask:
         return value
 
     def number(self, name: str, default: int | None = None) -> int:
-        value = self.frame.field(name)
-        if value is None and default is not None:
-            return default
-        text = self.text(name)
-        try:
-            number = int(text) if len(text) <= LONGEST_NUMBER else LONG
-        except ValueError:
-            number = LONG
-        if not -LONG <= number < LONG:
-            raise Refused(Response.SYSTEM_ERROR, f'For input string: "{value}"')
-        return number
+        return number_of(name, self.frame.field(name), default)
 
     def flag(self, name: str) -> bool:
         return bool(self.frame.field(name, "").lower() == "true")
@@ -90,6 +81,21 @@ class Ask:
         """For handlers that held the request; a oneway one is never answered."""
         if not self.frame.is_oneway:
             self.peer.answer(self.frame, reply)
+
+
+def number_of(name: str, value: str | None, default: int | None = None) -> int:
+    """The number in a field; one that is not there and has no default is refused, as is what is no number."""
+    if value is None:
+        if default is None:
+            raise Refused(Response.SYSTEM_ERROR, f"the field {name} is missing")
+        return default
+    try:
+        number = int(value) if len(value) <= LONGEST_NUMBER else LONG
+    except ValueError:
+        number = LONG
+    if not -LONG <= number < LONG:
+        raise Refused(Response.SYSTEM_ERROR, f'For input string: "{value}"')
+    return number
 
 
 Handler = Callable[[Ask], Reply | None]
@@ -110,13 +116,9 @@ class Peer(asyncio.Protocol):
         self._opaque = count()
         self._asked: dict[int, tuple[Callable[[Any], None], Alarm]] = {}
         self.address = ""
+        self.host = "", 0
         self.language = "JAVA"
         self.version = 0
-
-    @property
-    def host(self) -> tuple[str, int]:
-        host, _, port = self.address.rpartition(":")
-        return host.strip("[]"), int(port or 0)
 
     @property
     def open(self) -> bool:
@@ -126,7 +128,7 @@ class Peer(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._transport = transport
-        host, port = transport.get_extra_info("peername")[:2]
+        host, port = self.host = transport.get_extra_info("peername")[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._server.peers.add(self)
 
@@ -362,7 +364,4 @@ def write_properties(options: Mapping[str, str]) -> bytes:
 
 def kind_of(code: int) -> str:
     """The name under which faults know this request."""
-    try:
-        return Request(code).name
-    except ValueError:
-        return str(code)
+    return KINDS.get(code) or str(code)

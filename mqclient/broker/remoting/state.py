@@ -272,9 +272,9 @@ class Broker:
             incoming.placed(stored)
         return stored
 
-    def store_batch(self, incoming: Incoming) -> tuple[int, list[int]]:
+    def store_batch(self, incoming: Incoming) -> tuple[int, int, bytes]:
         """Write the messages of a batch body, none of which is to be delivered later, into their queue at once; the
-        offset of the first, and the place of each in the commit log."""
+        offset of the first, its place in the commit log, and where each ends behind that (uint32)."""
         queue = self.topic(incoming.topic).queue(incoming.queue_id)
         now = self.house.clock.wall_ms()
         physical, offset = self._end, queue.log.next
@@ -290,11 +290,10 @@ class Broker:
             stored_at=now,
             store_host=self.host,
         )
-        places = array("I", ends)
         self._end += len(records)
-        queue.log.extend(records, places, array("i", tags), array("q", (now,)) * len(places))
+        queue.log.extend(records, array("I", ends), array("i", tags), array("q", (now,)) * (len(ends) // 4))
         self._wake(queue)
-        return offset, [physical, *map(physical.__add__, places[:-1])] if places else []
+        return offset, physical, ends
 
     def encode(self, incoming: Incoming, offset: int, physical: int, when: int) -> bytes:
         """A message as it is stored at this place and time."""

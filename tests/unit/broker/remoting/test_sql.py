@@ -73,13 +73,13 @@ def test_what_cannot_be_read_says_why(expression: str, told: str) -> None:
 
 
 def test_long_chains_are_fine_and_blanks_take_no_time() -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     chain = " OR ".join(f"price = {number}" for number in range(3000))
     assert selector(chain)(ORDER)
     assert selector(" " * 30_000 + "price" + "\n" * 30_000 + "= 7")(ORDER)
     with pytest.raises(SqlError):
         selector(" " * 60_000 + "!")
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_an_expression_is_read_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from types import ModuleType
 
 import pytest
@@ -38,6 +39,24 @@ def test_a_new_month_starts_a_new_count(remoting: ModuleType) -> None:
     december = int(1000 * time.mktime((2023, 12, 31, 23, 59, 59, 0, 0, -1)))
     assert remoting.parse_unique_key(keys.next(december))[3] > 30 * 86_400_000
     assert remoting.parse_unique_key(keys.next(december + 1500))[3] == 500
+
+
+def test_ids_of_a_row_of_messages(remoting: ModuleType) -> None:
+    ends = array("I", [100, 300, 310]).tobytes()
+    ids = [remoting.offset_id("10.0.0.1", 10911, place) for place in (7, 107, 307)]
+    assert remoting.offset_ids("10.0.0.1", 10911, 7, ends).split(",") == ids
+    assert remoting.offset_ids("::1", 1, 7, ends[:4]) == remoting.offset_id("::1", 1, 7)
+    assert remoting.offset_ids("::1", 1, 7, b"") == ""
+    for host, port, place, row in (
+        ("nowhere", 1, 0, ends),
+        ("nowhere", 1, 0, b""),
+        ("1.2.3.4", 2**31, 0, ends),
+        ("1.2.3.4", 1, 2**63 - 300, ends),
+        ("1.2.3.4", 1, 2**63, b""),
+        ("1.2.3.4", 1, 0, ends[:5]),
+    ):
+        with pytest.raises(ConfigError):
+            remoting.offset_ids(host, port, place, row)
 
 
 def test_offset_ids(remoting: ModuleType) -> None:

@@ -59,6 +59,22 @@ def test_a_batch_becomes_records_at_consecutive_places(remoting: ModuleType) -> 
     assert array("i", tags).tolist() == [97, 0, -1931922291]
 
 
+@pytest.mark.parametrize(
+    ("text", "timed"),
+    [
+        (b"", False),
+        (b"KEYS\x01DELAY\x02TAGS\x01TIMER_DEL\x02", False),
+        (b"DELAY\x013\x02", True),
+        (b"TAGS\x01a\x02TIMER_DELIVER_MS\x015", True),
+        (b"TAGS\x01a\x02\x02TIMER_DELAY_SEC\x015\x02", True),
+    ],
+)
+def test_what_is_timed_is_found_in_properties_alone(remoting: ModuleType, text: bytes, timed: bool) -> None:
+    body = batch(remoting, (b"DELAY\x01 TIMER_DELIVER_MS\x01", b""), (b"two", text))
+    assert remoting.is_timed(body) is timed
+    assert remoting.is_timed(body[:-1]) is False
+
+
 def test_nothing_becomes_nothing(remoting: ModuleType) -> None:
     assert remoting.store_batch(b"", "T") == (b"", b"", b"")
 
