@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from mqclient.errors import ConfigError
+from mqclient.errors import ConfigError, MQError
 from mqclient.spark import pulsar_source, rocketmq_source
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.filters import Bounds
 from mqclient.spark.plan import Limit
 from mqclient.spark.read_options import ReadOptions
 from mqclient.spark.stream import Tracker
+
+log = logging.getLogger("mqclient.spark")
 
 LIMITS_MODULE = "pyspark.sql.streaming.datasource"
 LIMITS: Any = importlib.import_module(LIMITS_MODULE) if importlib.util.find_spec(LIMITS_MODULE) else None
@@ -30,6 +34,7 @@ PUSHES = hasattr(DataSourceReader, "pushFilters")
 """From PySpark 4.1 on."""
 ZONE: Any = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 """Before PySpark 4.2 Arrow's times are of UTC anyway."""
+TERMINATED: Final = 128 + signal.SIGTERM
 SYSTEMS: Mapping[str, Any] = {module.FORMAT: module for module in (rocketmq_source, pulsar_source)}
 
 
@@ -87,12 +92,14 @@ class StreamReader(datasource.DataSourceStreamReader, *AVAILABLE_NOW):  # type: 
         self._schema = schema
         self._tracker: Tracker | None = None
         self._position: Any = None
+        self._alone = False
+        """Whether this is the source's process of its own, which ends with it."""
 
     @property
     def tracker(self) -> Tracker:
         if self._tracker is None:
             self._tracker = Tracker(SYSTEMS[self._format], self._options)
-            stop_on_sigterm()
+            self._alone = stop_on_sigterm()
         return self._tracker
 
     def initialOffset(self) -> Any:
@@ -128,9 +135,19 @@ class StreamReader(datasource.DataSourceStreamReader, *AVAILABLE_NOW):  # type: 
         self.tracker.commit(end)
 
     def stop(self) -> None:
-        if self._tracker is not None:
-            self._tracker.close()
-        CLIENTS.close()
+        leaving = self._alone and isinstance(sys.exc_info()[1], (EOFError, SystemExit))
+        if leaving:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the JVM hangs up and sends it: one of them is enough
+        try:
+            if self._tracker is not None:
+                self._tracker.close()
+            CLIENTS.close()
+        except MQError as error:
+            if not leaving:
+                raise
+            log.warning("%s: a stopped query could not take its leave of the brokers: %s", self._format, error)
+        if leaving:
+            leave()
 
     def _limit(self, limit: Any) -> Limit | None:
         """Spark says which kind of limit holds for this batch; a second one is ours alone."""
@@ -150,10 +167,22 @@ def stream_reader(format: str, options: ReadOptions, schema: Any) -> StreamReade
     return StreamReader(format, options, schema)
 
 
-def stop_on_sigterm() -> None:
-    """Spark ends a source's process by SIGTERM and never calls `stop`: with this, its own `finally` does."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+def stop_on_sigterm() -> bool:
+    """Spark ends a source's process by SIGTERM and never calls `stop`: with this, its own `finally` does. Whether it
+    will."""
+    ours = threading.current_thread() is threading.main_thread()
+    if ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+        return True
+    return False
+
+
+def leave() -> None:
+    """The query was stopped. Spark's own way out tells the JVM so, which has hung up: users would see a traceback of a
+    broken pipe."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(TERMINATED)
 
 
 def record_batches(format: str, options: ReadOptions, partition: Any, schema: Any) -> Iterator[Any]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import signal
+import socket
+import struct
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +23,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from mqclient import rocketmq
 from mqclient.broker import EmbeddedBroker
-from mqclient.errors import ConfigError
+from mqclient.errors import ConfigError, LinkError
 from mqclient.spark import reading, rocketmq_source
 from mqclient.spark.formats import RocketmqFormat
 from mqclient.spark.plan import Limit
@@ -117,15 +123,98 @@ def test_sigterm_ends_the_sources_process_in_order(monkeypatch: pytest.MonkeyPat
     installed: list[Any] = []
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
     monkeypatch.setattr(signal, "signal", lambda number, handler: installed.append(handler))
-    reading.stop_on_sigterm()
+    assert reading.stop_on_sigterm()
     with pytest.raises(SystemExit):
         installed[0](signal.SIGTERM, None)
     elsewhere = threading.Thread(target=reading.stop_on_sigterm)
     elsewhere.start()
     elsewhere.join()
     monkeypatch.setattr(signal, "getsignal", lambda number: print)
-    reading.stop_on_sigterm()
+    assert not reading.stop_on_sigterm()
     assert len(installed) == 1
+
+
+def test_only_a_source_whose_jvm_is_gone_leaves_at_once(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(os, "_exit", left.append)
+    for error, so_far in ((None, 0), (ValueError, 0), (EOFError, 1), (SystemExit, 2)):
+        source = source_of(asked(broker, topic="t"))
+        source.initialOffset()
+        try:
+            if error is not None:
+                raise error
+        except BaseException:
+            source.stop()
+        else:
+            source.stop()
+        assert left == [128 + signal.SIGTERM] * so_far
+
+
+def test_brokers_that_do_not_answer_the_last_word_hold_nobody_up(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def silent() -> None:
+        raise LinkError("gone")
+
+    left: list[int] = []
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(os, "_exit", left.append)
+    source = source_of(asked(broker, topic="t"))
+    monkeypatch.setattr(source.tracker, "close", silent)
+    with pytest.raises(LinkError):
+        source.stop()
+    try:
+        raise EOFError
+    except EOFError:
+        source.stop()
+    assert "could not take its leave" in caplog.text
+    assert left == [128 + signal.SIGTERM]
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack("!i", len(data)) + data
+
+
+@pytest.mark.skipif(reading.LIMITS is None, reason="older ones speak with the source's process in another way")
+@pytest.mark.parametrize("ending", ["sigterm", pytest.param("hung up", marks=pytest.mark.ci)])
+def test_a_query_that_is_stopped_leaves_no_traceback(
+    broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str, tmp_path: Path, ending: str
+) -> None:
+    """The process of a stream's source, spoken to as the JVM does: which hangs up, or sends SIGTERM, or both."""
+    from pyspark.sql.streaming import python_streaming_source_runner as runner
+
+    fill(rocketmq_client, topic, 1)
+    format = RocketmqFormat({"nameserver": broker.name_server, "topic": topic})
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "jvm"))
+        listening.listen()
+        listening.settimeout(120)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON_WORKER_FACTORY")}
+        environment["PYTHON_WORKER_FACTORY_SOCK_PATH"] = str(tmp_path / "jvm")
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        command = [sys.executable, "-W", "ignore", "-m", runner.__name__]
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        jvm, _ = listening.accept()
+    with jvm, jvm.makefile("rb") as answers:
+        version = ".".join(map(str, sys.version_info[:2]))
+        opening = [framed(version.encode()), framed(str(tmp_path).encode()), struct.pack("!i", 0)]
+        opening += [framed(pickle.dumps(format)), framed(SCHEMA.json().encode()), struct.pack("!i", 10_000)]
+        jvm.sendall(b"".join(opening))
+        assert struct.unpack("!ii", answers.read(8)) == (process.pid, 0)
+        start = json.dumps({"v": 1, "start": "latest"}).encode()
+        jvm.sendall(struct.pack("!i", runner.LATEST_OFFSET_ADMISSION_CONTROL_FUNC_ID) + framed(start))
+        jvm.sendall(framed(json.dumps({"_type": "ReadAllAvailable"}).encode()))
+        (size,) = struct.unpack("!i", answers.read(4))
+        assert json.loads(answers.read(size))["q"][topic]
+        if ending == "sigterm":
+            process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=120)[1] == ""
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 def test_a_part_holds_a_range_and_nothing_secret() -> None:
