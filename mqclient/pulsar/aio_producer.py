@@ -11,13 +11,14 @@ from mqclient.core.driver import AsyncDriver
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
 from mqclient.pulsar.outgoing import prepare_many, results, within
-from mqclient.pulsar.typed import T
+from mqclient.pulsar.typed import T, U
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.aio_transaction import Transaction
     from mqclient.pulsar.producing import Engine
+    from mqclient.pulsar.schema.base import Schema
 
 __all__ = ["Producer"]
 
@@ -25,10 +26,10 @@ __all__ = ["Producer"]
 class Producer(Generic[T]):
     """Made by `Client.producer`. A message goes out as soon as nothing is in flight; else it gathers in a batch."""
 
-    def __init__(self, driver: AsyncDriver, engine: Engine) -> None:
+    def __init__(self, driver: AsyncDriver, engine: Engine, prepare: Any = None) -> None:
         self._driver = driver
         self._engine = engine
-        self._prepare = engine.prepare
+        self._prepare = engine.prepare if prepare is None else prepare
         self._express = engine.express
 
     @property
@@ -44,6 +45,13 @@ class Producer(Generic[T]):
     def last_sequence_id(self) -> int:
         """The highest that the broker has confirmed; -1 if it has none."""
         return self._engine.published
+
+    def with_schema(self, schema: Schema[U]) -> Producer[U]:
+        """This very producer, for values of another schema; the order of messages holds over both.
+
+        The topic's schema gets a new version if it may follow those that there are, when the first value is sent.
+        """
+        return Producer(self._driver, self._engine, self._engine.preparing(schema))
 
     async def send(
         self,

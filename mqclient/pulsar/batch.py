@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.budget import Budget
@@ -24,7 +24,7 @@ class Batch:
 
     __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_slots", "_waits", "_watchers",
                  "batched", "chunks", "count", "deadline", "done", "first", "first_chunk", "frame", "gaps", "held",
-                 "landed", "published_at", "scattered", "sequence_id", "window")  # fmt: skip
+                 "landed", "lot", "published_at", "scattered", "sequence_id", "window")  # fmt: skip
 
     def __init__(self, client: ClientEngine, partition: int, sequence_id: int, deadline: float) -> None:
         self._client = client
@@ -48,6 +48,8 @@ class Batch:
         self.first: Any = None
         """The message that came first: an entry's metadata repeats what it says about keys."""
         self.frame = b""
+        self.lot: Mapping[str, Any] = {}
+        """What the entry's metadata says about all of its messages."""
         self.gaps = 0
         """Sequence ids between the first and the last that none of its messages has."""
         self.scattered = False

@@ -83,7 +83,7 @@ class Framer:
                 fields["uncompressed_size"] = size
                 payload = small
         if self.schema_version is not None:
-            fields["schema_version"] = self.schema_version
+            fields.setdefault("schema_version", self.schema_version)
         last = batch.last_sequence_id
         if last > batch.sequence_id and not batch.scattered:
             fields["highest_sequence_id"] = last

@@ -14,22 +14,19 @@ from mqclient.errors import MQError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.framing import Framer
-from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.lots import Introductions, Told
 from mqclient.pulsar.outgoing import Item, Part, Special, as_item, plain, size_of
 
 if TYPE_CHECKING:
     from mqclient.pulsar.options import ProducerOptions
-    from mqclient.pulsar.transactions import Transaction
 
 
 class Full(Exception):
     """No room now: `reserve`, then add with `reserved`."""
 
 
-class Owner(Protocol):
+class Owner(Told, Protocol):
     """The producer."""
-
-    topic: TopicName
 
     @property
     def failure(self) -> MQError | None: ...
@@ -71,6 +68,9 @@ class Gathering:
         """Of what the builder holds."""
         self._batching = bool(options.batching)
         self._counting = window.max_items > 0
+        self._careful = self._counting
+        """A message that joins the batch has to be looked at: it is counted, or what gathers is of a lot."""
+        self._introductions = Introductions(client, owner)
         self._idle_asked = False
         self._late = 0
         self._linger: Timer | None = None
@@ -94,8 +94,11 @@ class Gathering:
 
     def _reserve_steps(self, message: Any) -> Steps[None]:
         transaction = message.txn if type(message) is Special else None
-        if transaction is not None:
-            yield run_steps(self._enlist_steps(transaction))
+        try:
+            yield from self._introductions.steps(message)
+        except MQError:
+            self._late -= 1
+            raise
         try:
             if self._counting:
                 counted = self.window.reserve(0, 1)
@@ -108,26 +111,15 @@ class Gathering:
                 transaction.ended(error)
             raise
 
-    def _enlist_steps(self, transaction: Transaction) -> Steps[None]:
-        """The topic takes part before anything is sent to it. From now on the transaction waits for the message."""
-        try:
-            transaction.check(self.client)
-        except MQError:
-            self._late -= 1
-            raise
-        transaction.began()
-        try:
-            yield transaction.enlist(str(self._owner.topic))
-        except MQError as error:
-            self._late -= 1
-            transaction.ended(error)
-            raise
-
     def _portion(self, message: Any) -> tuple[int, int]:
         """What is reserved before an entry begins."""
-        if self._batching and type(message) is tuple:
+        if self._joins(message):
             return self.options.batch_max_bytes, 1
         return size_of(plain(message)), 1
+
+    def _joins(self, message: Any) -> bool:
+        """Whether it travels in company."""
+        return self._batching and (type(message) is tuple or message.joins)
 
     def _take_room(self, message: Any, reserved: bool) -> tuple[int, int]:
         portion = self._portion(message)
@@ -148,13 +140,16 @@ class Gathering:
             raise self._owner.failure
         if not reserved and (self._late or (self._counting and not self.window.take(0, 1))):
             raise Full  # nobody overtakes those who wait already
-        return reserved and (self.batch is None or self._overflows(plain(message)))
+        return reserved and (self.batch is None or self._overflows(message))
 
-    def _overflows(self, item: Item) -> bool:
-        """Whether the message does not fit into the batch that gathers."""
+    def _overflows(self, message: Any) -> bool:
+        """Whether the message does not fit into the batch that gathers, or is of another lot."""
         batch = self.batch
         if batch is None:
             return False
+        if (batch.lot or type(message) is Special) and batch.lot != self._introductions.lot(message):
+            return True
+        item = plain(message)
         if -1 < item[5] <= batch.last_sequence_id:
             return True  # sequence ids grow within an entry
         return self._size + size_of(item) > self.options.batch_max_bytes
@@ -171,13 +166,13 @@ class Gathering:
         batch = self.batch
         # The common case first: it goes to the batch that gathers (whose producer has not failed, or it would have been
         # sealed), and nobody waits.
-        if batch is not None and type(message) is tuple and not (reserved or self._late or self._counting):
+        if batch is not None and type(message) is tuple and not (reserved or self._late or self._careful):
             body = message[0]
             size = self._size if body is None else self._size + len(body)
             if size <= self.options.batch_max_bytes and message[5] < 0:
                 return self._append(batch, message)
         if type(message) is not tuple:
-            return self._add_alone(message, reserved)
+            return self._add_special(message, reserved)
         if not self._batching:
             return self._add_alone(message, reserved) if reserved else self._add_plain(message)
         return self._add_slowly(message, reserved)
@@ -186,7 +181,7 @@ class Gathering:
         """As `add`, of a message about which nothing is to be decided, since the batch that gathers has room for it and
         for more; None: add it. Nothing is sealed or told, so where one thread does all, no entry is needed."""
         batch = self.batch
-        if batch is None or type(message) is not tuple or self._late or self._counting:
+        if batch is None or type(message) is not tuple or self._late or self._careful:
             return None
         body, key, properties, event_time, ordering_key, own_id, _ = message
         if type(body) is not bytes or key is not None or properties is not None or ordering_key is not None:
@@ -199,12 +194,28 @@ class Gathering:
         self.next_sequence += 1
         return batch
 
-    def _add_slowly(self, item: Item, reserved: bool) -> Batch:
-        needed = self._check(item, reserved)
-        unused = self._make_room(item, needed)
-        batch = self._append(self.batch or self._gather(item, needed), item)
-        self._give_back(item, unused, reserved and not needed)
+    def _add_slowly(self, message: Any, reserved: bool) -> Batch:
+        needed = self._check(message, reserved)
+        unused = self._make_room(message, needed)
+        batch = self._append(self.batch or self._gather(message, needed), plain(message))
+        self._give_back(message, unused, reserved and not needed)
         return batch
+
+    def _add_special(self, message: Special, reserved: bool) -> Batch:
+        """In a batch of its lot, or alone, when the broker knows what it has to know first."""
+        if not reserved and self._introductions.needed(message):
+            raise Full
+        add = self._add_slowly if self._joins(message) else self._add_alone
+        if message.txn is None or not reserved:
+            return add(message, reserved)
+        failure: MQError | None = None
+        try:
+            return add(message, reserved)
+        except MQError as error:
+            failure = error
+            raise
+        finally:
+            message.txn.ended(failure)  # what it travels in counts from now on
 
     def _append(self, batch: Batch, item: Item) -> Batch:
         body, key, properties, event_time, ordering_key, own_id, key_b64 = item
@@ -248,23 +259,13 @@ class Gathering:
 
     def _add_alone(self, message: Any, reserved: bool) -> Batch:
         """An entry that is not batch-framed."""
-        transaction = message.txn if type(message) is Special else None
-        if transaction is not None and not reserved:
-            transaction.check(self.client)
-            if not transaction.enlisted(str(self._owner.topic)):
-                raise Full
-        try:
-            self._check(message, reserved)
-        except MQError as error:
-            if transaction is not None and reserved:
-                transaction.ended(error)
-            raise
+        self._check(message, reserved)
         if self.batch is not None:
             self.seal()  # in order
         portion = self._take_room(message, reserved)
         item = plain(message)
         body = item[0]
-        batch = self._new_batch(item)
+        batch = self._new_batch(message)
         batch.held = portion
         batch.batched = False
         batch.count = 1
@@ -273,18 +274,13 @@ class Gathering:
         if type(message) is Special:
             fields |= self._special(message)
         self._frame(batch, b"" if body is None else body, fields)
-        if transaction is not None:
-            if not reserved:
-                transaction.began()
-            batch.then(lambda done: transaction.ended(done.error))
         return batch
 
     def _special(self, message: Special) -> dict[str, Any]:
         when = message.deliver_at
         if message.deliver_after is not None:
             when = self.client.driver.now.wall_ms + message.deliver_after
-        txn = None if message.txn is None else message.txn.id
-        return {"deliver_at": when, "replicate_to": message.replicate_to, "txn": txn}
+        return {"deliver_at": when, "replicate_to": message.replicate_to, **self._introductions.lot(message)}
 
     def add_run(self, items: Sequence[Any], start: int, parts: list[Part], reserved: bool) -> int:
         """One crossing: what fits into the gathering batch, or one entry; the index of what comes next."""
@@ -354,12 +350,13 @@ class Gathering:
 
     # ---- batches
 
-    def _gather(self, item: Item, reserved: bool) -> Batch:
+    def _gather(self, message: Any, reserved: bool) -> Batch:
         """A new batch. While nothing is in flight it leaves as soon as this turn ends; else a receipt sends it."""
-        portion = self._take_room(item, reserved)
-        batch = self._new_batch(item)
+        portion = self._take_room(message, reserved)
+        batch = self._new_batch(message)
         batch.held = portion
         self.batch = batch
+        self._careful = self._counting or bool(batch.lot)
         self._soon()
         return batch
 
@@ -370,7 +367,8 @@ class Gathering:
         elif self._linger is None:
             self._linger = self.client.timers.after(self.options.linger, self._on_linger)
 
-    def _new_batch(self, item: Item) -> Batch:
+    def _new_batch(self, message: Any) -> Batch:
+        item = plain(message)
         if item[5] > -1:
             self.next_sequence = item[5]
         deadline = self.client.driver.now.mono + self.options.send_timeout
@@ -378,7 +376,16 @@ class Gathering:
         batch.first = item
         if self._counting:
             batch.window = self.window
+        if item is not message:
+            self._begin_lot(batch, message)
         return batch
+
+    def _begin_lot(self, batch: Batch, message: Special) -> None:
+        batch.lot = self._introductions.lot(message)
+        transaction = message.txn
+        if transaction is not None:
+            transaction.began()
+            batch.then(lambda done: transaction.ended(done.error))
 
     def _on_idle(self) -> None:
         self._idle_asked = False
@@ -396,21 +403,21 @@ class Gathering:
         else:
             self._linger = self.client.timers.at(due, self._on_linger)
 
-    def _make_room(self, item: Item, reserved: bool) -> int:
+    def _make_room(self, message: Any, reserved: bool) -> int:
         """Close the gathering batch if the message does not fit. With room reserved for the next one, what this one did
         not need is given back later; without, at once, for the next one may need it."""
-        if not self._overflows(item):
+        if not self._overflows(message):
             return 0
         unused = self._close_batch()
         if not reserved:
             self.client.budget.give(unused, 0)
         return unused if reserved else 0
 
-    def _give_back(self, item: Item, unused: int, portion: bool) -> None:
+    def _give_back(self, message: Any, unused: int, portion: bool) -> None:
         if unused:
             self.client.budget.give(unused, 0)
         if portion:
-            self.client.budget.give(*self._portion(item))
+            self.client.budget.give(*self._portion(message))
 
     def seal(self) -> None:
         """The gathering batch becomes an entry; room that it did not need may wake somebody who adds the next one."""
@@ -451,13 +458,14 @@ ROWS: Item = (b"", None, None, 0, None, -1, False)
 
 
 def of_batch(batch: Batch, count: int) -> dict[str, Any]:
-    """An entry's metadata repeats what its first message says about keys."""
+    """An entry's metadata repeats what its first message says about keys, and says what all have in common."""
     _, key, _, _, ordering_key, _, key_b64 = batch.first
     return {
         "partition_key": key,
         "key_b64": key_b64 or None,
         "ordering_key": ordering_key,
         "num_messages": count,
+        **batch.lot,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.gathering import Gathering, of_batch
-from mqclient.pulsar.outgoing import Item, Part, Special, plain, size_of
+from mqclient.pulsar.outgoing import Part, Special, plain, size_of
 
 
 class KeyedGathering(Gathering):
@@ -19,7 +19,7 @@ class KeyedGathering(Gathering):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._lanes: dict[bytes, tuple[Batch, Any]] = {}
+        self._lanes: dict[tuple[bytes, tuple[Any, ...]], tuple[Batch, Any]] = {}
         self._count = 0
         self._bytes = 0
 
@@ -30,21 +30,24 @@ class KeyedGathering(Gathering):
     def _portion(self, message: Any) -> tuple[int, int]:
         return size_of(plain(message)), 1
 
-    def _overflows(self, item: Item) -> bool:
+    def _overflows(self, message: Any) -> bool:
         """What gathers, in all, is closed before this one."""
         if not self._lanes:
             return False
+        item = plain(message)
         return self._bytes + size_of(item) > self.options.batch_max_bytes or -1 < item[5] < self.next_sequence
 
     def add(self, message: Any, reserved: bool = False) -> Batch:
-        if type(message) is Special:
-            return self._add_alone(message, reserved)
-        item: Item = message
-        self._check(item, reserved)
-        portion = self._take_room(item, reserved)
-        if self._overflows(item):
+        add = self._add_special if type(message) is Special else self._add_slowly
+        return add(message, reserved)
+
+    def _add_slowly(self, message: Any, reserved: bool) -> Batch:
+        self._check(message, reserved)
+        portion = self._take_room(message, reserved)
+        if self._overflows(message):
             self.seal()
-        batch, builder = self._lane(item)
+        batch, builder = self._lane(message)
+        item = plain(message)
         body, key, properties, event_time, ordering_key, own_id, key_b64 = item
         sequence_id = own_id if own_id >= 0 else self.next_sequence
         if batch.count:
@@ -78,11 +81,13 @@ class KeyedGathering(Gathering):
             payload, count = builder.seal()
             self._frame(batch, payload, of_batch(batch, count))
 
-    def _lane(self, item: Item) -> tuple[Batch, Any]:
-        key = item[4] or (item[1] or "").encode()
+    def _lane(self, message: Any) -> tuple[Batch, Any]:
+        """Of a key, and of each lot of it."""
+        item = plain(message)
+        key = item[4] or (item[1] or "").encode(), tuple(self._introductions.lot(message).items())
         lane = self._lanes.get(key)
         if lane is None:
-            batch = self._new_batch(item)
+            batch = self._new_batch(message)
             batch.scattered = True
             lane = self._lanes[key] = batch, self._codec.BatchBuilder(*self._limits)
             if self.batch is None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
-from mqclient.pulsar.schema.base import Schema, SchemaType
+from mqclient.pulsar.schema.base import Schema, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from mqclient.pulsar.transactions import Transaction
@@ -24,7 +25,7 @@ LOCAL_ONLY = ("__local__",)
 
 
 class Special(NamedTuple):
-    """A message that says what a batch cannot: it travels in an entry of its own."""
+    """A message that says what only an entry can say: it travels alone, or with those that say the same."""
 
     item: Item
     deliver_at: int | None = None
@@ -33,6 +34,13 @@ class Special(NamedTuple):
     """Milliseconds from when it is taken."""
     replicate_to: tuple[str, ...] = ()
     txn: Transaction | None = None
+    schema: SchemaInfo | None = None
+    """Another one than the producer's."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether it may share an entry."""
+        return self.deliver_at is None and self.deliver_after is None and not self.replicate_to
 
 
 class Mixed(list[Any]):
@@ -52,6 +60,7 @@ def prepare(
     deliver_after: float | timedelta | None = None,
     replicate_to: Sequence[str] | None = None,
     txn: Any = None,
+    schema: SchemaInfo | None = None,
 ) -> Any:
     """Check a message and put it in the builder's form; outside of any entry. A body of None is a null value."""
     if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
@@ -63,9 +72,9 @@ def prepare(
         item: Item = (body, b64encode(key).decode(), properties, when, ordering_key, number, True)
     else:
         item = (body, key, properties, when, ordering_key, number, False)
-    if deliver_at is None and deliver_after is None and replicate_to is None and txn is None:
+    if deliver_at is None and deliver_after is None and replicate_to is None and txn is None and schema is None:
         return item
-    return _special(item, deliver_at, deliver_after, replicate_to, txn)
+    return _special(item, deliver_at, deliver_after, replicate_to, txn, schema)
 
 
 def valued(schema: Schema[Any], make: Any = prepare) -> Any:
@@ -81,6 +90,15 @@ def valued(schema: Schema[Any], make: Any = prepare) -> Any:
 
     prepare_value.pairs = schema.pairs  # type: ignore[attr-defined]
     return prepare_value
+
+
+def preparing(own: Schema[Any] | None, schema: Schema[Any] | None) -> Any:
+    """`prepare` for values of this schema, by a producer that has its own, or none."""
+    if schema is None:
+        return prepare
+    if own is None or own.info != schema.info:
+        return valued(schema, partial(prepare, schema=schema.info))
+    return valued(schema)
 
 
 def within(make: Any, txn: Any) -> Any:
@@ -145,7 +163,9 @@ def moment(what: str, given: Any) -> int:
     return _not_negative(what, given)
 
 
-def _special(item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Any, txn: Any) -> Special:
+def _special(
+    item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Any, txn: Any, schema: SchemaInfo | None
+) -> Special:
     transaction = getattr(txn, "engine", None)
     if txn is not None and transaction is None:
         raise ConfigError(f"txn is what client.transaction() gave, not a {type(txn).__name__}")
@@ -163,6 +183,7 @@ def _special(item: Item, deliver_at: Any, deliver_after: Any, replicate_to: Any,
         None if deliver_after is None else round(deliver_after * 1000),
         () if replicate_to is None else tuple(replicate_to) or LOCAL_ONLY,
         transaction,
+        schema,
     )
 
 

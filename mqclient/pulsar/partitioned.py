@@ -16,13 +16,14 @@ from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ProducerOptions
-from mqclient.pulsar.outgoing import Mixed, Part, Scattered, as_run, plain, prepare, valued
+from mqclient.pulsar.outgoing import Mixed, Part, Scattered, as_run, plain, preparing
 from mqclient.pulsar.producer import ProducerEngine
 from mqclient.pulsar.routing import Routed, key_hash, router
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture, SendWait
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.schema.base import Schema
 
 log = logging.getLogger("mqclient.pulsar")
 
@@ -46,9 +47,12 @@ class PartitionedProducer:
         self._single = options.routing == "single"
         self._growth: Timer | None = None
         self._count = count
-        self.prepare: Any = prepare if options.schema is None else valued(options.schema)
-        if callable(options.routing):
-            self.prepare = router(options.routing, lambda: len(self.children), self.prepare)
+        self.prepare = self.preparing(options.schema)
+
+    def preparing(self, schema: Schema[Any] | None) -> Any:
+        """What makes messages of values, of this schema instead of the producer's own."""
+        make, routing = preparing(self.options.schema, schema), self.options.routing
+        return router(routing, lambda: len(self.children), make) if callable(routing) else make
 
     # ---- life
 

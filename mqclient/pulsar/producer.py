@@ -23,13 +23,14 @@ from mqclient.pulsar.holding import Held
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
-from mqclient.pulsar.outgoing import Part, Scattered, prepare, valued
+from mqclient.pulsar.outgoing import Part, Scattered, preparing
 from mqclient.pulsar.pending import Pending
 from mqclient.pulsar.sealing import Sealer
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture, SendWait
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.schema.base import Schema
 
 log = logging.getLogger("mqclient.pulsar")
 
@@ -68,13 +69,17 @@ class ProducerEngine:
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
         """PRODUCER, while it is not answered; who waits for exclusive access does so here."""
-        self.prepare: Any = prepare if options.schema is None else valued(options.schema)
+        self.prepare = self.preparing(options.schema)
 
     # ---- asked by the face
 
     @property
     def name(self) -> str:
         return self.framer.name
+
+    def preparing(self, schema: Schema[Any] | None) -> Any:
+        """What makes messages of values, of this schema instead of the producer's own."""
+        return preparing(self.options.schema, schema)
 
     def open(self, deadline: float) -> Slot[None]:
         self.client.join(self)
@@ -108,7 +113,7 @@ class ProducerEngine:
         if not self.client.blocking:
             raise MQError(
                 "more is in flight than memory_limit or max_pending allow, or this is the first message of a "
-                "transaction to its topic: `await producer.send(…)` waits, submit cannot"
+                "transaction, or of another schema, to its topic: `await producer.send(…)` waits, submit cannot"
             )
         future = None
         while future is None:

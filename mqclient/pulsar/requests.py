@@ -181,6 +181,13 @@ def get_schema(topic: str, version: bytes | None) -> Command:
     return Command(34, "CommandGetSchema", topic=topic, schema_version=version)
 
 
+def get_or_create_schema(topic: str, schema: SchemaInfo, producer: str) -> Command:
+    """Its version of the topic's schema; a new one if it is not there and may follow."""
+    return Command(
+        39, "CommandGetOrCreateSchema", topic=topic, schema=schema_fields(schema), producerName=producer or None
+    )
+
+
 Txn = tuple[int, int]
 """A transaction's id: most and least bits."""
 

@@ -12,12 +12,13 @@ from mqclient.core.driver import SyncDriver
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
 from mqclient.pulsar.outgoing import prepare_many, results, within
-from mqclient.pulsar.typed import T
+from mqclient.pulsar.typed import T, U
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.producing import Engine
+    from mqclient.pulsar.schema.base import Schema
     from mqclient.pulsar.sync_transaction import Transaction
 
 __all__ = ["Producer"]
@@ -26,10 +27,10 @@ __all__ = ["Producer"]
 class Producer(Generic[T]):
     """Made by `Client.producer`. A message goes out as soon as nothing is in flight; else it gathers in a batch."""
 
-    def __init__(self, driver: SyncDriver, engine: Engine) -> None:
+    def __init__(self, driver: SyncDriver, engine: Engine, prepare: Any = None) -> None:
         self._driver = driver
         self._engine = engine
-        self._prepare = engine.prepare
+        self._prepare = engine.prepare if prepare is None else prepare
         self._express = engine.express
 
     @property
@@ -45,6 +46,13 @@ class Producer(Generic[T]):
     def last_sequence_id(self) -> int:
         """The highest that the broker has confirmed; -1 if it has none."""
         return self._engine.published
+
+    def with_schema(self, schema: Schema[U]) -> Producer[U]:
+        """This very producer, for values of another schema; the order of messages holds over both.
+
+        The topic's schema gets a new version if it may follow those that there are, when the first value is sent.
+        """
+        return Producer(self._driver, self._engine, self._engine.preparing(schema))
 
     def send(
         self,

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     T = TypeVar("T", default=Any)
+    U = TypeVar("U")
 else:
     from typing import TypeVar
 
     T = TypeVar("T")
+    U = TypeVar("U")

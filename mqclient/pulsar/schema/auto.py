@@ -64,26 +64,4 @@ def _key_value(info: SchemaInfo) -> KeyValue:
     return KeyValue(parts[0], parts[1], encoding=said.get("kv.encoding.type", "INLINE").lower())
 
 
-class _Key:
-    """A definition as the key of a cache: dicts have no hash."""
-
-    __slots__ = ("info", "told")
-
-    def __init__(self, info: SchemaInfo) -> None:
-        self.info = info
-        self.told = (info.type, info.data, *sorted(info.properties.items()))
-
-    def __hash__(self) -> int:
-        return hash(self.told)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.told == other.told
-
-
-@lru_cache(maxsize=256)
-def _cached(key: _Key) -> Schema[Any]:
-    return schema_of(key.info)
-
-
-def _made(info: SchemaInfo) -> Schema[Any]:
-    return _cached(_Key(info))
+_made = lru_cache(maxsize=256)(schema_of)

@@ -46,6 +46,9 @@ class SchemaInfo:
     data: bytes = b""
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.type, self.data))
+
 
 class Schema(Generic[T]):
     """Values of one kind. `versioned`: reading them needs the definition that they were written with."""

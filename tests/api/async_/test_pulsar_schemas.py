@@ -74,6 +74,34 @@ async def test_what_another_version_wrote(pulsar: PulsarCluster, topic: str, imp
             assert first.schema_version != second.schema_version
 
 
+async def test_several_schemas_of_one_producer(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    """The topic's schema goes on while a producer is open; readers of either version, and of whatever it is."""
+    old, new = schema.Avro(Order, defaults=True), schema.Avro(Later, defaults=True)
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        async with client.producer(topic, schema=old) as producer:
+            later = producer.with_schema(new)
+            await producer.send(Order(1, "north"))
+            await later.send(Later(2, "south", "soon"))
+            assert all(one.ok for one in await later.send_many([Later(3), Later(4)]))
+            await producer.send(Order(5))
+            with pytest.raises(BrokerError) as caught:
+                await producer.with_schema(schema.Avro(Other)).send(Other("6"))
+            assert caught.value.code == ServerError.IncompatibleSchema
+            await later.send(Later(6))
+        seen = [1, 2, 3, 4, 5, 6]
+        async with client.reader(topic, start="earliest", schema=new) as reader:
+            messages = [await reader.receive(10) for _ in seen]
+            assert [message.value.number for message in messages] == seen
+            assert messages[1].value == Later(2, "south", "soon")
+            versions = [message.schema_version for message in messages]
+            assert versions[0] == versions[4] != versions[1] == versions[2] == versions[5]
+        async with client.reader(topic, start="earliest", schema=old) as reader:
+            assert [(await reader.receive(10)).value.number for _ in seen] == seen
+        async with client.reader(topic, start="earliest", schema=schema.AUTO_CONSUME) as reader:
+            assert (await reader.receive(10)).value == {"number": 1, "shop": "north"}
+            assert (await reader.receive(10)).value == {"number": 2, "shop": "south", "note": "soon"}
+
+
 async def test_whatever_a_topic_has(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with aio.Client(pulsar.url, impl=impl) as client:
         async with client.producer(topic, schema=schema.Avro(Order)) as producer:

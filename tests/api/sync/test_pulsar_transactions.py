@@ -40,6 +40,26 @@ def test_messages_come_when_it_is_committed(pulsar: PulsarCluster, topic: str, i
                 assert bodies(reader, 1) == [b"5"]
 
 
+@pytest.mark.parametrize("batching", [True, "key"])
+def test_batches_of_a_transaction(pulsar: PulsarCluster, topic: str, impl: str, batching: Any) -> None:
+    """Messages of one transaction travel together, never with those of another or of none."""
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=batching) as producer:
+        kept, dropped = client.transaction(), client.transaction()
+        sent = producer.send_many([(b"%d" % number, "k") for number in range(20)], txn=kept)
+        assert {one.batch_size for one in sent} == {20} or sent[0].batch_size == 1 < sent[-1].batch_size
+        never = producer.send_many([(b"never", "k"), (b"never", "k")], txn=dropped)
+        mixed = producer.send_many([{"body": b"20", "txn": kept}, b"21", {"body": b"never", "txn": dropped}])
+        assert all(one.ok for one in [*sent, *never, *mixed])
+        assert len({(one.ledger, one.entry) for one in mixed}) == 3
+        kept.commit()
+        dropped.abort()
+        with client.consumer(topic, "s", start="earliest") as consumer:
+            messages = [consumer.receive(15) for _ in range(22)]
+            assert [message.body for message in messages] == [b"%d" % number for number in range(22)]
+            consumer.ack(messages)
+            nothing(consumer)
+
+
 def test_nothing_comes_when_it_is_aborted(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with sync.Client(pulsar.url, impl=impl) as client, client.consumer(topic, "s", start="earliest") as consumer:
         with client.producer(topic) as producer:

@@ -9,6 +9,7 @@ import pytest
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.pulsar.outgoing import prepare, results
 from mqclient.pulsar.producer import ProducerEngine
+from mqclient.pulsar.schema import BYTES, STRING
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -76,6 +77,20 @@ def test_what_a_batch_cannot_say_goes_alone_in_its_turn(world: PulsarWorld) -> N
     world.world.run()
     assert [entry for _, entry in stored(world)] == [[(0, b"a")], [(1, b"b")], [(2, b"c")]]
     assert all(future is not None and future.done() for future in futures)
+
+
+def test_a_key_has_a_lane_for_each_schema(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching="key", schema=STRING)
+    sender = world.sender(producer)
+    numbers = world.sender(producer).with_schema(STRING)
+    assert numbers._prepare("x") == prepare(b"x")
+    later = sender.with_schema(BYTES)
+    later.send(b"first", key="k")
+    with producer.client.driver.enter():
+        for face, body in ((sender, "a"), (later, b"b"), (sender, "c"), (later, b"d")):
+            producer.submit(face._prepare(body, "k"))
+    world.world.run()
+    assert [entry for _, entry in stored(world)][1:] == [[(1, b"a"), (3, b"c")], [(2, b"b"), (4, b"d")]]
 
 
 def test_it_waits_for_room(world: PulsarWorld) -> None:

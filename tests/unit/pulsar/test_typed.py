@@ -28,6 +28,7 @@ def test_both_faces_are_of_their_schema() -> None:
             producer = client.producer("orders", schema=Avro(Order))
             assert_type(producer, sync.Producer[Order])
             producer.send(Order(1), key="a")
+            assert_type(producer.with_schema(STRING), sync.Producer[str])
             consumer = client.consumer("orders", "s", schema=Avro(Order), start="earliest")
             assert_type(consumer, sync.Consumer[Order])
             message = consumer.receive(10)
