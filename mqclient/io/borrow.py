@@ -16,6 +16,8 @@ from mqclient.io.waiting import Desk, Waiter
 WOULD_BLOCK: Final = -errno.EAGAIN
 _SECONDS = 0.1
 """A reply that takes longer is waited for without the link, so that other callers can borrow it."""
+_MOMENT = 0.01
+"""Who waits for messages, not for a reply, reads only where something came so lately, and no longer than that."""
 _STREAK = 8
 _QUICK = 0.001
 """After so many borrowed reads, each begun so soon after the last, the reader thread is left out of it."""
@@ -34,15 +36,23 @@ def borrow(
                 reader.watch(connection)
             waiter.bell = desk.own_bell()
             began = monotonic()
-            until = began + _SECONDS
+            until = began + (_SECONDS if slot.expects_reply else _MOMENT)
             if deadline is not None and deadline < until:
                 until = deadline
+            if not slot.expects_reply:  # it may be there already: beside a busy thread, to poll would cost a turn
+                reader.read(connection)
             wait = connection.wait or desk.wait
             _read_until(connection, reader, wait, waiter, slot, until, until - began)
     finally:
         waiter.bell = None
         if reading._is_owned():  # type: ignore[attr-defined]
             _give_back(connection, reader, began)
+
+
+def streams(connection: Connection) -> bool:
+    """Whether something came a moment ago, so that more may be on its way."""
+    link = connection.link
+    return link is not None and monotonic() - link.last_read < _MOMENT
 
 
 def _read_until(

@@ -17,7 +17,7 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import fork
-from mqclient.io.borrow import borrow
+from mqclient.io.borrow import borrow, streams
 from mqclient.io.connection import Connection, SendNow
 from mqclient.io.pool import UserThreads
 from mqclient.io.reader import LINGER, ReaderThread
@@ -286,7 +286,7 @@ class ThreadsDriver:
             if self._closed and not slot.done:
                 raise ClosedError("the client is closed")
             connection = self._last
-            if waiting is self._callers and connection is not None and reader is not None and self._lends(reader):
+            if connection is not None and reader is not None and self._lends(reader, waiting, connection):
                 borrow(connection, reader, self._desk, waiter, slot, deadline)
             if not slot.done:
                 self._sleep(waiter, slot, deadline)
@@ -296,8 +296,8 @@ class ThreadsDriver:
             if not slot.done:
                 slot.drop(waiter.on_done)
 
-    def _lends(self, reader: ReaderThread) -> bool:
-        return len(self._callers) <= _BORROWERS and reader.lends
+    def _lends(self, reader: ReaderThread, waiting: set[Waiter], connection: Connection) -> bool:
+        return len(waiting) <= _BORROWERS and reader.lends and (waiting is self._callers or streams(connection))
 
     def _sleep(self, waiter: Waiter, slot: Slot[Any], deadline: float | None) -> None:
         while not slot.done:

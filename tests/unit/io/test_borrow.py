@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from mqclient.core.slot import Slot
+from mqclient.core.slot import Slot, Wake
 from mqclient.errors import LinkError
+from mqclient.io.borrow import streams
 from mqclient.io.connection import Connection
 from mqclient.io.threads import ThreadsDriver
 from tests.support.calls import LONG, ask, in_threads
@@ -164,3 +165,42 @@ def test_ctrl_c_while_giving_back_costs_the_connection_and_not_the_reader(
         time.sleep(0.001)
     assert ask(engine, b"after") == b"after"
     engine.close()
+
+
+def test_who_waits_for_more_of_a_stream_reads_alone(
+    server: EchoServer, engine: EchoEngine, driver: ThreadsDriver
+) -> None:
+    end = time.monotonic() + LONG
+    here = threading.current_thread().name
+    engine.threads.clear()
+    while True:  # on a busy machine the moment may be over before we wait
+        wake = Wake()
+        until_parked(engine)
+        engine.threads.clear()
+        engine.on_push = lambda body, wake=wake: wake.complete(None)
+        server.connections[0].sendall(frame(0, b"more"))
+        driver.wait(wake, driver.deadline(LONG))
+        if engine.threads == {here}:
+            break
+        assert time.monotonic() < end
+
+
+def test_who_waits_where_nothing_comes_leaves_it_to_the_reader_thread(
+    server: EchoServer, engine: EchoEngine, driver: ThreadsDriver
+) -> None:
+    ask(engine, b"x")
+    time.sleep(0.05)
+    engine.threads.clear()
+    wake = Wake()
+    engine.on_push = lambda body: wake.complete(None)
+    server.connections[0].sendall(frame(0, b"at last"))
+    driver.wait(wake, driver.deadline(LONG))
+    assert engine.threads == {"test-reader"}
+
+
+def test_a_connection_without_a_link_streams_nothing(engine: EchoEngine) -> None:
+    ask(engine, b"x")
+    connection = engine.link.handle
+    connection.link = None
+    assert not streams(connection)
+    connection.link = engine.link
