@@ -1,31 +1,19 @@
-"""Has Spark discover the format "mq-pulsar": it imports all modules called pyspark_… for their DefaultSource.
-
-One module that cannot be imported would take all other discovered sources away with it, so nothing here may fail, and
-nothing of mqclient is imported before somebody asks for the format.
-"""
+"""Has Spark discover the format "mq-pulsar", as `pyspark_mqrocketmq` does for the other: one of them each module."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+from typing import ClassVar
 
 __all__ = ["DefaultSource"]
 
 try:
-    from pyspark.sql.datasource import DataSource
-except Exception as error:  # an older or a broken PySpark: without the name Spark passes this module over
-    logging.getLogger("mqclient.spark").warning("format mq-pulsar is not there: %s", error)
+    from pyspark_mqrocketmq import DefaultSource as Rocketmq
+except ImportError:  # it has told why
     __all__.clear()
 else:
 
-    class DefaultSource(DataSource):
+    class DefaultSource(Rocketmq):
         """Stands for the format until it is wanted."""
 
-        @classmethod
-        def name(cls) -> str:
-            return "mq-pulsar"
-
-        def __new__(cls, options: dict[str, str]) -> Any:
-            from mqclient.spark.formats import PulsarFormat
-
-            return PulsarFormat(options)
+        format: ClassVar[str] = "mq-pulsar"
+        stands_for: ClassVar[str] = "PulsarFormat"

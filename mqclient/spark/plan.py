@@ -1,4 +1,4 @@
-"""Owns the planning of RocketMQ reads: which range of which queue each Spark task gets."""
+"""Owns the planning of RocketMQ reads: which range of which queue each Spark task gets; and what both systems share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from mqclient.errors import ConfigError
 from mqclient.spark.filters import Bounds
 from mqclient.spark.options import EARLIEST, Position
+from mqclient.spark.read_options import ReadOptions
 
 MANY: Final = 1 << 20
 """Steps of a batch where nothing tells how many there are or may be."""
@@ -62,6 +63,19 @@ def resolve(position: Position, ends: Ends, what: str, *, clamp: bool = False) -
             offset = min(max(offset, first), last)
         found[queue] = offset
     return found
+
+
+def between(heads: Any, options: ReadOptions, resolve: Any) -> tuple[Any, Any, Any]:
+    """Of a batch read of either system: what is there, and where everything begins and ends."""
+    there = heads.look()
+    if not there:
+        raise ConfigError(f"option topicPattern={options.pattern!r}: no topic of {options.access.address} matches.")
+    clamp = not options.fail_on_data_loss
+    starts, stops = (
+        resolve(heads.settle(position, there, what), there, what, clamp=clamp)
+        for position, what in ((options.start or EARLIEST, "startingOffsets"), (options.end, "endingOffsets"))
+    )
+    return there, starts, stops
 
 
 def flat(nested: Mapping[str, Any], what: str) -> dict[Queue, int]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final
 
-from mqclient.errors import ConfigError, DeadlineError
+from mqclient.errors import DeadlineError
 from mqclient.spark import schema
 from mqclient.spark.access import pulsar_client as client
 from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.filters import Bounds
-from mqclient.spark.options import EARLIEST
+from mqclient.spark.plan import between
 from mqclient.spark.pulsar_heads import FORMAT, Heads, ahead_of, reading
 from mqclient.spark.pulsar_places import (
     BEGIN,
@@ -42,20 +43,10 @@ FEW: Final = 20
 
 def plan(options: ReadOptions, bounds: Bounds | None = None) -> list[Range]:
     """The tasks of a batch read; `bounds`: what the query itself leaves out."""
-    heads = Heads(options)
-    try:
-        there = heads.look()
-        if not there:
-            raise ConfigError(f"option topicPattern={options.pattern!r}: no topic of {options.access.address} matches.")
-        clamp = not options.fail_on_data_loss
-        starts = heads.settle(options.start or EARLIEST, there, "startingOffsets")
-        stops = heads.settle(options.end, there, "endingOffsets")
-        wholes = ranges(
-            resolve(starts, there, "startingOffsets", clamp=clamp), resolve(stops, there, "endingOffsets", clamp=clamp)
-        )
+    with closing(Heads(options)) as heads:
+        _, starts, stops = between(heads, options, resolve)
+        wholes = ranges(starts, stops)
         return split(options, heads, wholes if bounds is None else clipped(wholes, bounds))
-    finally:
-        heads.close()
 
 
 def clipped(wholes: Iterable[Range], bounds: Bounds) -> list[Range]:

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from mqclient.spark import schema
 from mqclient.spark.access import rocketmq_client as client
 from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.filters import Bounds
-from mqclient.spark.options import EARLIEST, Position
+from mqclient.spark.options import Position
 from mqclient.spark.plan import (
     Ahead,
     Ends,
@@ -24,6 +24,7 @@ from mqclient.spark.plan import (
     Range,
     advance,
     behind,
+    between,
     clipped,
     firsts,
     flat,
@@ -196,26 +197,16 @@ def wanted(assign: Mapping[str, Any], queue: Queue) -> bool:
 
 def plan(options: ReadOptions, bounds: Bounds | None = None) -> list[Range]:
     """The tasks of a batch read; `bounds`: what the query itself leaves out."""
-    heads = Heads(options)
-    try:
-        there = heads.look()
-        if not there:
-            raise ConfigError(f"option topicPattern={options.pattern!r}: no topic of {options.access.address} matches.")
+    with closing(Heads(options)) as heads:
+        there, starts, stops = between(heads, options, resolve)
         heads.check_filter(there)
-        clamp = not options.fail_on_data_loss
-        starts = heads.settle(options.start or EARLIEST, there, "startingOffsets")
-        stops = heads.settle(options.end, there, "endingOffsets")
-        wholes = ranges(
-            resolve(starts, there, "startingOffsets", clamp=clamp), resolve(stops, there, "endingOffsets", clamp=clamp)
-        )
+        wholes = ranges(starts, stops)
         if bounds is not None:
             low, high = (
                 flat(at, "filter") if isinstance(at := heads.settle({TIME: moment}, there, ""), dict) else {}
                 for moment in bounds.times()
             )
             wholes = clipped(wholes, bounds, low, high)
-    finally:
-        heads.close()
     return split(wholes, options.max_records, options.min_partitions)
 
 

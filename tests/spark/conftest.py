@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqclient import pulsar, rocketmq
 from mqclient.broker import EmbeddedBroker
+from tests.support.clients import pulsar_clients, rocketmq_clients, topics
 
 HERE = Path(__file__).parent
 
@@ -61,22 +60,6 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield embedded
 
 
-@pytest.fixture(scope="session")
-def rocketmq_client(broker: EmbeddedBroker) -> Iterator[rocketmq.Client]:
-    with rocketmq.Client(broker.name_server) as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
-def pulsar_client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
-    with pulsar.Client(broker.pulsar_url) as client:
-        yield client
-
-
-_numbers = count()
-
-
-@pytest.fixture
-def topic() -> str:
-    """A name that nobody used before."""
-    return f"spark-{next(_numbers)}"
+rocketmq_client = rocketmq_clients("session")
+pulsar_client = pulsar_clients("session")
+topic = topics("spark")

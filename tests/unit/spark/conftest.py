@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 
 import pytest
 
-from mqclient import pulsar, rocketmq
 from mqclient.broker import EmbeddedBroker
 from mqclient.spark.clients import CLIENTS
+from tests.support.clients import pulsar_clients, rocketmq_clients, topics
 
 
 @pytest.fixture(scope="module")
@@ -19,22 +18,6 @@ def broker() -> Iterator[EmbeddedBroker]:
         CLIENTS.close()
 
 
-@pytest.fixture(scope="module")
-def rocketmq_client(broker: EmbeddedBroker) -> Iterator[rocketmq.Client]:
-    with rocketmq.Client(broker.name_server) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def pulsar_client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
-    with pulsar.Client(broker.pulsar_url) as client:
-        yield client
-
-
-_numbers = count()
-
-
-@pytest.fixture
-def topic() -> str:
-    """A name that nobody used before."""
-    return f"source-{next(_numbers)}"
+rocketmq_client = rocketmq_clients("module")
+pulsar_client = pulsar_clients("module")
+topic = topics("source")
