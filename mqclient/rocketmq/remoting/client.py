@@ -29,6 +29,7 @@ from mqclient.rocketmq.remoting.dressing import Dresser
 from mqclient.rocketmq.remoting.heartbeat import Heartbeats
 from mqclient.rocketmq.remoting.identity import Identity
 from mqclient.rocketmq.remoting.nameserver import NameServers, private, split_address, vip
+from mqclient.rocketmq.remoting.namespaces import encoded, names_of
 from mqclient.rocketmq.remoting.process_queue import Limits
 from mqclient.rocketmq.remoting.replies import Replies
 from mqclient.rocketmq.remoting.routes import Routes
@@ -66,7 +67,9 @@ class Options:
     tls: TLS | None = None
     """Connections are encrypted, and the other side is checked as this says."""
     namespace: str | None = None
-    """Sent with every request (namespace v2): brokers keep names of one namespace from those of another."""
+    """Topics and groups are those of this namespace: brokers know them as `namespace%name`, we by their short names."""
+    namespace_v2: str | None = None
+    """Told with every request, for proxies and clouds that keep namespaces apart themselves."""
     address_server: str | None = None
     """http://host:port/path of a page that lists the name servers; read again every two minutes."""
     unit_name: str | None = None
@@ -129,7 +132,8 @@ class ClientEngine:
         self.timers = Timers(driver)
         self.random = Random(options.seed)
         self._tls = tls
-        self._dresser = Dresser(impl.remoting, options.auth, options.namespace)
+        self.names = names_of(options.namespace, name_servers)
+        self._dresser = Dresser(impl.remoting, options.auth, self.names, options.namespace_v2)
         self._dresses = self._dresser.needed
         self.name_servers = NameServers(name_servers, self.random, wanted=options.address_server is None)
         self._address_server: AddressServer | None = None
@@ -363,6 +367,8 @@ class ClientEngine:
 
     def on_frames(self, link: Link, frames: Sequence[Any]) -> None:
         complete = link.inflight.complete
+        if self.names is not None:
+            frames = [self.names.stripped(self.impl.remoting, frame) for frame in frames]
         for frame in frames:
             if frame.is_response:
                 complete(frame.opaque, frame)
@@ -379,7 +385,7 @@ class ClientEngine:
     ) -> None:
         """Answer a broker's request."""
         if not frame.is_oneway and link.usable:
-            encode = self.impl.remoting.encode_frame
+            encode, body = self.impl.remoting.encode_frame, encoded(self.names, body)
             link.write(encode(int(code), frame.opaque, flag=RESPONSE, fields=fields, body=body, remark=remark))
 
     def on_fork(self) -> None:

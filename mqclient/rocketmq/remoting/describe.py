@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from mqclient.rocketmq.model import MessageQueue
+from mqclient.rocketmq.remoting.namespaces import wrapped_keys
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 
 
@@ -23,7 +24,7 @@ def running_info(member: Any, started_ms: int) -> dict[str, Any]:
             "PROP_NAMESERVER_ADDR": f"{member.client.name_servers};",
             "PROP_THREADPOOL_CORE_SIZE": str(getattr(member.taker, "threads", 0)),
         },
-        "statusTable": _statuses(member),
+        "statusTable": wrapped_keys(member.client.names, _statuses(member)),
         "subscriptionSet": member.subscriptions.data(),
         "userConsumerInfo": {},
     }

@@ -83,8 +83,9 @@ class Member:
         if not self.broadcasting:
             return RemoteOffsets(client, self.group, strict=self.start_ms is not None)
         options = client.options
+        group = self.group if client.names is None else client.names.wrap(self.group)  # as Java's folder is called
         return LocalOffsets(
-            client, self.group, OffsetFile(options.offset_dir, client.identity.host, self.group, options.instance)
+            client, self.group, OffsetFile(options.offset_dir, client.identity.host, group, options.instance)
         )
 
     # ---- life

@@ -24,7 +24,7 @@ _NUMBERS: Final = (
     "persist_interval",
 )
 _FLAGS: Final = ("allow_relayed_reset", "vip_channel")
-_TEXTS: Final = ("client_id", "offset_dir", "instance", "address_server", "unit_name")
+_TEXTS: Final = ("client_id", "offset_dir", "instance", "address_server", "unit_name", "namespace_v2")
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 
 

@@ -60,8 +60,8 @@ async def test_a_url_makes_a_client_and_names_its_unit(rocketmq: RocketMQCluster
         assert client.client_id.endswith("@eu")
 
 
-async def test_a_namespace_keeps_what_it_sends(rocketmq: RocketMQCluster, impl: str) -> None:
-    async with Client(rocketmq.name_server, impl=impl, namespace="shop") as client:
+async def test_a_namespace_of_the_second_kind_is_told_with_every_request(rocketmq: RocketMQCluster, impl: str) -> None:
+    async with Client(rocketmq.name_server, impl=impl, namespace_v2="shop") as client:
         topic = await filled(client, 2)
         async with client.pull_consumer(unique("g"), topic, start="first") as consumer:
             got = [(await consumer.receive(timeout=WITHIN)).body for _ in range(2)]

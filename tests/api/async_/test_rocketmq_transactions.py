@@ -94,3 +94,22 @@ async def test_the_broker_asks_what_became_of_it(name_server: str, impl: str) ->
         assert (message.body, message.message_id) == (b"paid", silent[0].receipt.message_id)
         await all_asked.wait(60)
         assert asked == {b"paid", b"cancelled", b"odd"}
+
+
+async def test_the_broker_asks_in_the_namespace(name_server: str, impl: str) -> None:
+    asked: list[tuple[bytes, str]] = []
+
+    async def check(message: Any) -> TransactionState:
+        asked.append((message.body, message.topic))
+        return TransactionState.COMMIT
+
+    async with (
+        Client(name_server, impl=impl, namespace="shop") as client,
+        client.transactional_producer(unique("pay"), check=check) as producer,
+    ):
+        topic = await ready(client)
+        await producer.begin(Message(topic, b"paid"))
+        async with client.pull_consumer(unique("g"), topic, start="first") as consumer:
+            message = await consumer.receive(timeout=60)
+    assert (message.body, message.topic) == (b"paid", topic)
+    assert asked[0] == (b"paid", topic)

@@ -61,8 +61,8 @@ def test_a_url_makes_a_client_and_names_its_unit(rocketmq: RocketMQCluster, impl
         assert client.client_id.endswith("@eu")
 
 
-def test_a_namespace_keeps_what_it_sends(rocketmq: RocketMQCluster, impl: str) -> None:
-    with Client(rocketmq.name_server, impl=impl, namespace="shop") as client:
+def test_a_namespace_of_the_second_kind_is_told_with_every_request(rocketmq: RocketMQCluster, impl: str) -> None:
+    with Client(rocketmq.name_server, impl=impl, namespace_v2="shop") as client:
         topic = filled(client, 2)
         with client.pull_consumer(unique("g"), topic, start="first") as consumer:
             got = [(consumer.receive(timeout=WITHIN)).body for _ in range(2)]

@@ -95,3 +95,22 @@ def test_the_broker_asks_what_became_of_it(name_server: str, impl: str) -> None:
         assert (message.body, message.message_id) == (b"paid", silent[0].receipt.message_id)
         all_asked.wait(60)
         assert asked == {b"paid", b"cancelled", b"odd"}
+
+
+def test_the_broker_asks_in_the_namespace(name_server: str, impl: str) -> None:
+    asked: list[tuple[bytes, str]] = []
+
+    def check(message: Any) -> TransactionState:
+        asked.append((message.body, message.topic))
+        return TransactionState.COMMIT
+
+    with (
+        Client(name_server, impl=impl, namespace="shop") as client,
+        client.transactional_producer(unique("pay"), check=check) as producer,
+    ):
+        topic = ready(client)
+        producer.begin(Message(topic, b"paid"))
+        with client.pull_consumer(unique("g"), topic, start="first") as consumer:
+            message = consumer.receive(timeout=60)
+    assert (message.body, message.topic) == (b"paid", topic)
+    assert asked[0] == (b"paid", topic)

@@ -16,7 +16,7 @@ from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 def test_the_signature_is_over_all_that_is_sent(codec: Any) -> None:
     credentials = acl("reader", "swordfish", "token")
     frame = codec.remoting.encode_frame(10, 7, flag=2, fields={"b": "1", "a": "ü"}, body=b"body", remark="why")
-    (dressed,) = codec.remoting.FrameReader().feed(Dresser(codec.remoting, credentials, "ns1").dress(frame))
+    (dressed,) = codec.remoting.FrameReader().feed(Dresser(codec.remoting, credentials, v2="ns1").dress(frame))
     fields = dict(dressed.fields)
     assert (dressed.code, dressed.opaque, dressed.flag, dressed.body, dressed.remark) == (10, 7, 2, b"body", "why")
     signature = fields.pop("Signature")
@@ -50,5 +50,5 @@ def test_all_requests_of_a_client_are_signed(codec: Any) -> None:
 def test_what_is_no_credential_is_refused(codec: Any) -> None:
     wrong: Any = ("access", "secret")
     with pytest.raises(ConfigError, match=r"rocketmq\.acl"):
-        Dresser(codec.remoting, wrong, None)
-    assert not Dresser(codec.remoting, None, None).needed
+        Dresser(codec.remoting, wrong)
+    assert not Dresser(codec.remoting, None).needed
