@@ -28,6 +28,8 @@ from common.varint cimport (
 )
 from common.writebuf cimport mq_room, mq_write, mq_writer, mq_writer_done, mq_writer_drop, mq_writer_open
 
+from types import GenericAlias
+
 from mqclient.errors import ConfigError, ProtocolError
 
 include "common/fdio.pxi"

@@ -58,6 +58,7 @@ cdef class Message:
     cdef uint16_t flags
 
     __ack_id__ = PyCapsule_New(<void *>tell_ack_id, ACK_ID_CAPSULE, NULL)
+    __class_getitem__ = classmethod(GenericAlias)
 
     cdef inline Span metadata(self):
         """What key and properties are read from."""

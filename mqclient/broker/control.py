@@ -117,6 +117,8 @@ class Control:
         """While it is true, new connections end at once; those that are there stay."""
         self.unloads: list[Callable[[str], None]] = []
         """Doors that can unload a topic."""
+        self.migrations: list[Callable[[str, str, str], None]] = []
+        """Doors that can send a topic to another cluster."""
 
     def answer(
         self, request: str, code: int, remark: str = "", *, times: int = 1, skip: int = 0, peer: str = ""
@@ -144,6 +146,12 @@ class Control:
         """As when a topic of Pulsar moves to another broker: everybody on it is told to come again."""
         for unload in self.unloads:
             self.call(unload, topic)
+
+    def migrate(self, topic: str, url: str, url_tls: str = "") -> None:
+        """As when a topic of Pulsar goes to another cluster: producers are sent there at once, consumers when they have
+        acknowledged what is here."""
+        for migrate in self.migrations:
+            self.call(migrate, topic, url, url_tls)
 
     @contextmanager
     def refuse(self) -> Iterator[None]:

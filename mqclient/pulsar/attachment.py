@@ -12,7 +12,7 @@ from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.connection import Connection
-from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.names import ServiceUrl, TopicName
 
 log = logging.getLogger("mqclient.pulsar")
 
@@ -53,8 +53,8 @@ class Attachment:
     or until the broker refuses for good.
     """
 
-    __slots__ = ("_backoff", "_client", "_dropped", "_hint", "_name", "_opener", "_topic", "_waiting", "connection",
-                 "epoch", "state")  # fmt: skip
+    __slots__ = ("_backoff", "_client", "_cluster", "_dropped", "_hint", "_name", "_opener", "_topic", "_waiting",
+                 "connection", "epoch", "state")  # fmt: skip
 
     def __init__(self, client: ClientEngine, topic: TopicName, opener: Opener, name: str) -> None:
         self._client = client
@@ -63,6 +63,8 @@ class Attachment:
         self._name = name
         self._backoff = Backoff(0.1, 60.0)
         self._waiting: list[Slot[None]] = []
+        self._cluster: ServiceUrl | None = None
+        """Where the topic is, if it has left the client's own cluster."""
         self._hint: str | None = None
         self._dropped = False
         self.connection: Connection | None = None
@@ -102,6 +104,14 @@ class Attachment:
         elif self.state == "opening":
             # CLOSE may overtake the answer to our opening: that success is then worth nothing.
             self._dropped = True
+
+    def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> bool:
+        """The topic is looked up in another cluster from now on; whether that is news."""
+        if connection is not self.connection or cluster == self._cluster:
+            return False
+        log.warning("%s: %s goes to %s", self._name, self._topic, cluster.text)
+        self._cluster = cluster
+        return True
 
     def close(self, error: MQError) -> None:
         self.state = "closed"
@@ -157,7 +167,10 @@ class Attachment:
         self._check_open()
         limit = client.deadline() if deadline is None else deadline
         hint, self._hint = self._hint, None
-        found = client.lookup_steps(self._topic, limit) if hint is None else client.connect_to_steps(hint, limit)
+        if hint is None or self._cluster is not None:
+            found = client.lookup_steps(self._topic, limit, self._cluster)
+        else:
+            found = client.connect_to_steps(hint, limit)
         connection: Connection = yield run_steps(found)
         self._check_open()
         self.epoch += 1

@@ -176,11 +176,11 @@ class ClientEngine:
         yield connection.when_ready()
         return connection
 
-    def lookup_steps(self, topic: TopicName, deadline: float) -> Steps[Connection]:
-        """The connection to the broker that serves the topic."""
-        if self._web is not None:
+    def lookup_steps(self, topic: TopicName, deadline: float, cluster: ServiceUrl | None = None) -> Steps[Connection]:
+        """The connection to the broker that serves the topic. `cluster`: to which the topic went."""
+        if self._web is not None and cluster is None:
             return (yield from self._found_steps(topic, deadline))
-        address, proxy_to, authoritative = self._service_address(), None, False
+        address, proxy_to, authoritative = self._service_address(cluster), None, False
         for _ in range(MAX_REDIRECTS):
             connection = yield run_steps(self.connection_steps(address, proxy_to, deadline))
             reply = yield connection.request(requests.lookup(str(topic), authoritative, self._listener), deadline)
@@ -237,12 +237,22 @@ class ClientEngine:
             raise ProtocolError(f"the lookup named no usable broker: {url} is no address of the binary protocol")
         return found.address(0, self._tls)._replace(source=f"by lookup at {self.url.text}")
 
+    def cluster(self, url: str) -> ServiceUrl:
+        """Another cluster, as a broker names it, of the same kind of connection."""
+        try:
+            found = ServiceUrl.parse(url)
+        except ConfigError as error:
+            raise ProtocolError(f"the broker named no usable cluster: {error}") from error
+        if found.web or found.encrypted != (self._tls is not None):
+            raise ProtocolError(f"the broker named no usable cluster: {url}")
+        return found
+
     def next_base(self) -> str:
         """Of the web service: each host in turn."""
         return self.url.base(next(self._attempts))
 
-    def _service_address(self) -> Address:
-        return self.url.address(next(self._attempts), self._tls)
+    def _service_address(self, cluster: ServiceUrl | None = None) -> Address:
+        return (cluster or self.url).address(next(self._attempts), self._tls)
 
     # ---- moving between clusters
 

@@ -18,6 +18,7 @@ from mqclient.pulsar.requests import Command
 
 if TYPE_CHECKING:
     from mqclient.pulsar.client import ClientEngine
+    from mqclient.pulsar.names import ServiceUrl
 
 log = logging.getLogger("mqclient.pulsar")
 
@@ -30,6 +31,9 @@ class Handler(Protocol):
     def on_lost(self, connection: Connection, cause: MQError) -> None: ...
 
     def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None: ...
+
+    def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> None:
+        """The topic is in another cluster from now on; CLOSE follows, or what was asked is not answered."""
 
 
 class ProducerHandler(Handler, Protocol):
@@ -303,10 +307,18 @@ class Connection:
             watcher = self.watchers.get(requests.parse("CommandWatchTopicUpdate", body).watcher_id)
             if watcher is not None:
                 watcher.on_topics_changed()
+        elif kind == requests.TOPIC_MIGRATED:
+            self._on_migrated(requests.parse("CommandTopicMigrated", body))
         elif kind in requests.TO_PRODUCER:
             self._to_producer(requests.parse(requests.TO_PRODUCER[kind], body))
         elif kind in requests.TO_CONSUMER:
             self._to_consumer(kind, requests.parse(requests.TO_CONSUMER[kind], body))
+
+    def _on_migrated(self, told: Any) -> None:
+        of_producer, url = requests.migrated_to(told, self.link.address)
+        member = self.producers.get(told.resource_id) if of_producer else self.consumers.get(told.resource_id)
+        if member is not None:
+            member.on_migrated(self, self._client.cluster(url))
 
     def _to_producer(self, told: Any) -> None:
         producer = self.producers.pop(told.producer_id, None)

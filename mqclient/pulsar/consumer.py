@@ -21,7 +21,7 @@ from mqclient.pulsar.consumer_options import ConsumerOptions
 from mqclient.pulsar.dead_letter import DeadLetters
 from mqclient.pulsar.intake import Intake
 from mqclient.pulsar.listening import GRACE, Listening
-from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.permits import Permits
 from mqclient.pulsar.redelivery import Redelivery
 from mqclient.pulsar.seeking import Seeking
@@ -92,6 +92,10 @@ class ConsumerEngine:
         self.mailbox = self.intake.mailbox
         self.on_entries = self.intake.on_entries
         self._failure: MQError | None = None
+        self._asked: Slot[Any] | None = None
+        """SUBSCRIBE, while it is not answered."""
+        self._migrated = False
+        """What was acknowledged means nothing where the topic is now."""
         if home is not None:
             self.permits.pause()
 
@@ -243,13 +247,16 @@ class ConsumerEngine:
         epoch = self.attachment.epoch
         self._begin(epoch)
         connection.consumers[self.consumer_id] = self
+        self._asked = connection.request(self._subscribe(), deadline)
         try:
-            yield connection.request(self._subscribe(), deadline)
+            yield self._asked
         except MQError as error:
             connection.consumers.pop(self.consumer_id, None)
             if isinstance(error, DeadlineError):  # the broker may have it meanwhile: the next one would be refused
                 connection.tell(requests.close_consumer(self.consumer_id))
             raise
+        finally:
+            self._asked = None
         if connection.consumers.get(self.consumer_id) is self:
             self.connection = connection
             self.permits.open(epoch)
@@ -262,6 +269,13 @@ class ConsumerEngine:
     def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
         self._detached()
         self.attachment.on_closed_by_broker(connection, broker_url)
+
+    def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> None:
+        if self.attachment.on_migrated(connection, cluster):
+            self.acks.flush()
+            self._migrated = True
+            if self._asked is not None:
+                self._asked.fail(LinkError(f"{self.topic} is in another cluster"))
 
     def on_failed(self, error: MQError) -> None:
         self._failure = error
@@ -320,6 +334,9 @@ class ConsumerEngine:
 
     def _begin(self, epoch: int) -> None:
         """Nothing that belongs to the old subscription means anything in the new one."""
+        if self._migrated:
+            self._migrated = False
+            self.acks.clear()
         self.intake.begin(epoch)
         if self.unacked is not None:
             self.unacked.clear()

@@ -21,7 +21,7 @@ from mqclient.pulsar.framing import Framer
 from mqclient.pulsar.gathering import Full, Gathering
 from mqclient.pulsar.holding import Held
 from mqclient.pulsar.keyed import KeyedGathering
-from mqclient.pulsar.names import TopicName
+from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
 from mqclient.pulsar.outgoing import Part, Scattered, preparing
 from mqclient.pulsar.pending import Pending
@@ -320,6 +320,10 @@ class ProducerEngine:
 
     def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
         self.attachment.on_closed_by_broker(connection, broker_url)
+
+    def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> None:
+        if self.attachment.on_migrated(connection, cluster) and self._asked is not None:
+            self._asked.fail(LinkError(f"{self.topic} is in another cluster"))
 
     def on_failed(self, error: MQError) -> None:
         self.failure = error

@@ -19,6 +19,7 @@ SEND_ERROR: Final = 8
 CLOSE_CONSUMER: Final = 16
 ACTIVE_CONSUMER_CHANGE: Final = 31
 AUTH_CHALLENGE: Final = 36
+TOPIC_MIGRATED: Final = 68
 TOPIC_UPDATE: Final = 66
 
 REPLIES: Final[Mapping[int, str]] = {
@@ -375,6 +376,12 @@ def assigned_broker(told: Any, address: Address) -> str | None:
     """Where the broker says that the topic went, for this kind of connection; None if it does not say."""
     url = told.assignedBrokerServiceUrlTls if address.tls is not None else told.assignedBrokerServiceUrl
     return url or None
+
+
+def migrated_to(told: Any, address: Address) -> tuple[bool, str]:
+    """Whether a producer has to go, or a consumer; and the other cluster, for this kind of connection."""
+    of_producer = told.resource_type == 0
+    return of_producer, told.brokerServiceUrlTls if address.tls is not None else told.brokerServiceUrl
 
 
 def _position(message_id: Any) -> dict[str, Any]:

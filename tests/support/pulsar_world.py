@@ -118,20 +118,30 @@ def check(consumer: ConsumerEngine) -> None:
 
 
 class PulsarWorld:
-    """One broker at `pulsar://broker:6650`, and clients that find it."""
+    """One broker at `pulsar://broker:6650`, and clients that find it; or a further one `at` a name in that world."""
 
-    def __init__(self, impl: Any, *, broker_impl: Any = None, seed: int = 0, per_turn: bool = False, **settings: Any):
+    def __init__(
+        self,
+        impl: Any,
+        *,
+        broker_impl: Any = None,
+        seed: int = 0,
+        per_turn: bool = False,
+        beside: World | None = None,
+        at: str = ADDRESS[0],
+        **settings: Any,
+    ) -> None:
         self.impl = impl
-        self.world = World(seed)
+        self.world = World(seed) if beside is None else beside
         self.per_turn = per_turn
         clock = VirtualClock(self.world)
         self.house = House(broker_impl or impl, clock, Control(clock), self.world.random, 1, settings)
         self.control = self.house.control
         self.door = PulsarDoor(self.house)
         self.door.soon = self.world.soon  # type: ignore[method-assign]
-        self.door.url, self.door.rest_url = "pulsar://broker:6650", "http://broker:8080"
+        self.door.url, self.door.rest_url = f"pulsar://{at}:6650", f"http://{at}:8080"
         self.sessions: dict[Wire, Session] = {}
-        self.world.listen(ADDRESS, self)
+        self.world.listen((at, 6650), self)
 
     # ---- the broker's end of wires
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Collection, Iterator
+from types import GenericAlias
 from typing import Any, ClassVar, Protocol, final, overload
 
 from mqclient._pure.pulsar.columns import Column, columns
@@ -95,6 +96,7 @@ class Message:
 
     __ack_id__: ClassVar[Any] = None
     """What only the extension has; see the stub."""
+    __class_getitem__ = classmethod(GenericAlias)
 
     entry: Entry
     body: bytes

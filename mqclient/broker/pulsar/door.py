@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from mqclient.broker.broker import House
 from mqclient.broker.log_retention import Trim
 from mqclient.broker.overview import TopicRow
-from mqclient.broker.pulsar import connect, life
+from mqclient.broker.pulsar import connect, life, migration
 from mqclient.broker.pulsar.auth import Authentication
 from mqclient.broker.pulsar.data import Keeper
 from mqclient.broker.pulsar.http import Answer, HttpSession, Request
@@ -44,6 +44,7 @@ class PulsarDoor:
         self.tls_rest_url = ""
         self._servers: list[asyncio.Server] = []
         house.control.unloads.append(self.unload)
+        house.control.migrations.append(self.migrate)
 
     def addresses(self) -> dict[str, str]:
         named = {
@@ -119,6 +120,10 @@ class PulsarDoor:
     def unload(self, name: str) -> None:
         """As when the topic moves: everybody is told to come again."""
         life.unload(self.topics.make(name))
+
+    def migrate(self, name: str, url: str, url_tls: str) -> None:
+        """As when the topic goes to another cluster."""
+        migration.migrate(self.topics.make(name), url, url_tls)
 
 
 def make(house: House) -> PulsarDoor:

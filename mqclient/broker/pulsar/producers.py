@@ -5,6 +5,8 @@
 | PRODUCER | PRODUCER_SUCCESS, also for the same id again; ServiceNotReady in progress; ProducerBusy, ProducerFenced |
 | CLOSE_PRODUCER | SUCCESS; who waited to be alone is told before |
 
+Where the topic is in another cluster, TOPIC_MIGRATED and CLOSE_PRODUCER stand for the answer.
+
 A name belongs to who has it as long as it is alive. Who waits to be alone is told success twice, first not ready.
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar.migration import PRODUCER, send_away
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.pulsar.codes import ProducerAccessMode, ServerError, SubType
 
@@ -114,6 +117,10 @@ def _taken(request: Any) -> str:
 def _open(session: Session, request: Any, place: Producer) -> Producer | None:
     """None: done, or it waits. Else the producer who has its name."""
     topic = _check(session, request)
+    if topic.migrated is not None:
+        del session.producers[request.producer_id]
+        send_away(session, PRODUCER, request.producer_id, topic)
+        return None
     access = topic.access
     place.schema_version = session.topics.schemas.check_producer(topic, request)
     place.name = request.producer_name or session.topics.producer_name()

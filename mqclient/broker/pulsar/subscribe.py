@@ -8,6 +8,7 @@
 | UNSUBSCRIBE | SUCCESS, subscription deleted; MetadataError if others are on it and `force` is not set |
 | CONSUMER_STATS | CONSUMER_STATS_RESPONSE; ConsumerNotFound |
 
+Where the topic is in another cluster, and nothing is left here, TOPIC_MIGRATED and CLOSE_CONSUMER stand for the answer.
 A connection that goes while its SUBSCRIBE is in progress leaves no consumer.
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.pulsar.compatibility import AUTO_CONSUME
 from mqclient.broker.pulsar.consumer import Consumer, stats
+from mqclient.broker.pulsar.migration import CONSUMER, send_away
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.schema import Schema
 from mqclient.broker.pulsar.selectors import Sticky
@@ -77,9 +79,9 @@ def _go_on(session: Session, request: Any, place: Place) -> None:
         del session.consumers[request.consumer_id]
         session.error(request.request_id, refused.code, str(refused))
         return
-    if busy is None:
+    if place.consumer is not None:
         session.success(request.request_id)
-    else:
+    elif busy is not None:
         busy.session.alive(_retry(session, request, place))
 
 
@@ -97,11 +99,15 @@ def _retry(session: Session, request: Any, place: Place) -> Callable[[bool], Non
 
 
 def _subscribe(session: Session, request: Any, place: Place) -> Consumer | None:
-    """None: done. Else the consumer whose place it wants."""
+    """None: done, or sent away. Else the consumer whose place it wants."""
     topic = _check(session, request)
     if request.HasField("schema") and request.schema.type not in (NO_SCHEMA, AUTO_CONSUME):
         session.topics.schemas.check_consumer(topic, Schema.of(request.schema))
     subscription = topic.subscriptions.get(request.subscription)
+    if topic.migrated is not None and (subscription is None or not subscription.backlog):
+        del session.consumers[request.consumer_id]
+        send_away(session, CONSUMER, request.consumer_id, topic)
+        return None
     if subscription is not None and subscription.consumers:
         _compare(subscription, request)
         if subscription.kind == SubType.Exclusive:

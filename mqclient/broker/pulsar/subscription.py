@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.broker.pulsar.consumer import Consumer
 from mqclient.broker.pulsar.cursor import Cursor, words_of
 from mqclient.broker.pulsar.delays import Delays
+from mqclient.broker.pulsar.migration import send_consumer
 from mqclient.broker.pulsar.pending_acks import PendingAcks
 from mqclient.broker.pulsar.replay import Replay
 from mqclient.broker.pulsar.selectors import Ring, Selector, chosen_by_ring
@@ -164,7 +165,7 @@ class Subscription:
         owner = next((consumer for consumer in self.consumers if entry in consumer.pending), None)
         if owner is not None and acked:
             owner.settle(entry, acked)
-        if self.kind == SubType.Key_Shared or self.topic.terminated:
+        if self.kind == SubType.Key_Shared or self.topic.ends:
             self.poke()  # others of its key may have waited for it; or it was the very last
 
     def ack_up_to(self, entry: int, remaining: int | None) -> None:
@@ -173,7 +174,7 @@ class Subscription:
         else:
             self.cursor.ack_up_to(entry - 1)
             self.cursor.ack_part(entry, self.topic.messages(entry), remaining)
-        if self.topic.terminated:
+        if self.topic.ends:
             self.poke()
 
     def redeliver(self, consumer: Consumer, entries: list[int] | None, epoch: int | None) -> None:
@@ -240,8 +241,15 @@ class Subscription:
         elif self.active is not None and self._switching is None:
             for entry in self._unread(self.active):
                 self._send(self.active, entry)
-        if self.topic.terminated and not self.backlog:
-            for consumer in self.consumers:
+        if self.topic.ends and not self.backlog:
+            self._end()
+
+    def _end(self) -> None:
+        """Everything is acknowledged, and nothing will come."""
+        for consumer in list(self.consumers):
+            if self.topic.migrated is not None:
+                send_consumer(consumer)
+            else:
                 consumer.reach_end()
 
     def _unread(self, consumer: Consumer) -> Iterator[int]:

@@ -50,6 +50,8 @@ class Topic:
         self.subscriptions: Watched[str, Subscription] = Watched()
         self.terminated = False
         """Nothing is taken any more; who has acknowledged everything is told."""
+        self.migrated: tuple[str, str] | None = None
+        """The other cluster, plain and by TLS, to which everybody is sent."""
         self.messages_in = 0
         self.bytes_in = 0
         self.changed: Callable[[], object] = lambda: None
@@ -93,6 +95,11 @@ class Topic:
     def producers(self) -> dict[str, Producer]:
         """Who produces here, by name."""
         return self.access.producers
+
+    @property
+    def ends(self) -> bool:
+        """Whoever has acknowledged everything is told."""
+        return self.terminated or self.migrated is not None
 
     @property
     def end(self) -> int:
