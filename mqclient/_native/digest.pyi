@@ -1,4 +1,4 @@
-"""Checksums and key hashes; `data` is anything with a contiguous buffer, `text` a str."""
+"""Checksums, key hashes, files of checked frames; `data` is anything with a contiguous buffer, `text` a str."""
 
 from __future__ import annotations
 
@@ -25,4 +25,20 @@ def boost_hash(data: Buffer, /) -> int:
 
     Boost changed its string hash in 1.81 and 1.82; this is the one since 1.82 on 64-bit machines, which the wheels of
     pulsar-client 3.13 carry. It does not agree with older builds.
+    """
+
+def split_frames(content: bytes, mark: bytes, /) -> tuple[list[bytes], int]:
+    """The payloads of the whole frames with which this begins, and where the last of them ends.
+
+    A frame is `mark` (four bytes), the size of its payload, the CRC-32C of that (uint32 each, little-endian), the
+    payload. The first that is not whole, or not what its checksum says, ends it.
+    """
+
+def take_records(payloads: list[bytes], /) -> tuple[list[bytes], list[tuple[int, int, bytes, bytes, bytes, bytes]]]:
+    """What the payloads of a data folder's frames hold (`mqclient/broker/data.py` tells how it is written).
+
+    The contents of their entries that are changes; and runs of records whose numbers follow each other: number of the
+    log, number of the first record, then the records, where each ends in there (uint32), their marks (int32) and times
+    (int64), in native order. Runs of one log are in the order in which they came. ValueError for an entry that does not
+    fit in its frame.
     """

@@ -1,16 +1,17 @@
-"""Checksums and key hashes in plain Python: the twin of `_native/digest`."""
+"""Checksums, key hashes and files of checked frames in plain Python: the twin of `_native/digest`."""
 
 from __future__ import annotations
 
 import struct
 import zlib
+from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["boost_hash", "crc32", "crc32c", "java_string_hash", "murmur3_32"]
+__all__ = ["boost_hash", "crc32", "crc32c", "java_string_hash", "murmur3_32", "split_frames", "take_records"]
 
 MASK_32 = 0xFFFFFFFF
 MASK_64 = 0xFFFFFFFFFFFFFFFF
@@ -135,3 +136,86 @@ def boost_hash(data: Buffer, /) -> int:
         weight = weight + BOOST_STEP & MASK_64
         state ^= _boost_mix(int.from_bytes(raw[start : start + 8], "little") + weight, BOOST_FACTOR)
     return _boost_mix(state + weight, BOOST_FACTOR) & 0x7FFFFFFF
+
+
+FRAME = struct.Struct("<4sII")
+ENTRY = struct.Struct("<BxxxI")
+BLOCK = struct.Struct("<IIQ")
+CHANGES, RECORDS = 1, 2
+
+
+def split_frames(content: bytes, mark: bytes, /) -> tuple[list[bytes], int]:
+    if len(mark) != 4:
+        raise ValueError(f"a mark of {len(mark)} bytes")
+    unpack, head, size, at = FRAME.unpack_from, FRAME.size, len(content), 0
+    payloads: list[bytes] = []
+    while (start := at + head) <= size:
+        found, length, expected = unpack(content, at)
+        payload = content[start : start + length]
+        if found != mark or len(payload) != length or crc32c(payload) != expected:
+            break
+        payloads.append(payload)
+        at = start + length
+    return payloads, at
+
+
+class _Run:
+    """Records of one log in a row."""
+
+    __slots__ = ("columns", "first", "next", "records", "size")
+
+    def __init__(self, first: int) -> None:
+        self.first = self.next = first
+        self.size = 0
+        self.records: list[bytes] = []
+        self.columns = array("I"), array("i"), array("q")
+
+    def told(self) -> tuple[bytes, bytes, bytes, bytes]:
+        ends, marks, times = self.columns
+        return b"".join(self.records), ends.tobytes(), marks.tobytes(), times.tobytes()
+
+
+def take_records(payloads: list[bytes], /) -> tuple[list[bytes], list[tuple[int, int, bytes, bytes, bytes, bytes]]]:
+    changes: list[bytes] = []
+    runs: list[tuple[int, _Run]] = []
+    last: dict[int, _Run] = {}
+    for payload in payloads:
+        at, size = 0, len(payload)
+        while at < size:
+            if size - at < ENTRY.size:
+                raise ValueError("an entry that is not whole")
+            kind, length = ENTRY.unpack_from(payload, at)
+            at += ENTRY.size
+            content = payload[at : at + length]
+            if len(content) != length:
+                raise ValueError("an entry that is not whole")
+            at += length
+            if kind == RECORDS:
+                _take_block(content, runs, last)
+            elif kind == CHANGES:
+                changes.append(content)
+    return changes, [(number, run.first, *run.told()) for number, run in runs]
+
+
+def _take_block(content: bytes, runs: list[tuple[int, _Run]], last: dict[int, _Run]) -> None:
+    if len(content) < BLOCK.size:
+        raise ValueError("a block of records without a head")
+    number, count, first = BLOCK.unpack_from(content)
+    at = BLOCK.size + 16 * count
+    size = len(content) - at
+    if size < 0:
+        raise ValueError("a block of records that is not whole")
+    run = last.get(number)
+    if run is None or run.next != first or run.size + size > MASK_32:
+        run = last[number] = _Run(first)
+        runs.append((number, run))
+    ends = array("I", content[at - 4 * count : at])
+    if [*ends] != sorted(ends) or (ends[-1] if ends else 0) != size:
+        raise ValueError("records that do not fit their block")
+    behind, marks, times = run.columns
+    behind.extend(array("I", map(run.size.__add__, ends)) if run.size else ends)
+    times.frombytes(content[BLOCK.size : BLOCK.size + 8 * count])
+    marks.frombytes(content[BLOCK.size + 8 * count : at - 4 * count])
+    run.records.append(content[at:])
+    run.next += count
+    run.size += size

@@ -17,11 +17,12 @@ from typing import Any, Final, Protocol
 
 from mqclient import _impl
 from mqclient.broker.control import Clock, Control
-from mqclient.broker.data import Data, Watched
+from mqclient.broker.data import Data
 from mqclient.broker.log_retention import LIMIT, Retention, Trim
 from mqclient.broker.overview import TopicRow
 from mqclient.broker.store import Log
 from mqclient.broker.trickle import Shut
+from mqclient.broker.watched import Watched
 from mqclient.errors import ConfigError
 
 LOG = logging.getLogger("mqclient.broker")
@@ -161,7 +162,7 @@ class EmbeddedBroker:
         namespace = _impl.select(impl) if isinstance(impl, str) else impl or _impl.default
         self.house = House(namespace, clock, self.control, Random(seed), brokers, settings)
         if data is not None:
-            self.house.data = Data(os.fspath(data), namespace.digest.crc32c, fsync=fsync)
+            self.house.data = Data(os.fspath(data), namespace.digest, fsync=fsync)
             self.house.data.shelf("addresses")
             self.house.data.keep("addresses", "ports", self.house.ports)
         self._host = host

@@ -10,27 +10,23 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from struct import Struct
-from typing import Any, Final, TypeVar
+from types import ModuleType
+from typing import Any, Final
 
 from mqclient.broker.data_files import Buffer, File, Files
 from mqclient.broker.data_lock import Lock
+from mqclient.broker.data_reading import Reading, tupled
 from mqclient.broker.store import Log
+from mqclient.broker.watched import Watched
 from mqclient.core import json
 from mqclient.errors import ConfigError
 
 LOG = logging.getLogger("mqclient.broker")
-
-Run = tuple[list[tuple[int, ...]], list[bytes]]
-"""Of frames of one record each: what ONE reads in them, and the records."""
-K = TypeVar("K")
-V = TypeVar("V")
 
 FILE_SIZE: Final = 64 << 20
 CHANGES: Final = 1
@@ -39,63 +35,8 @@ ENTRY: Final = Struct("<BxxxI")
 """Kind and size of what follows."""
 BLOCK: Final = Struct("<IIQ")
 """Number of the log, number of records, number of the first. Then times, marks, ends, and the records."""
-ONE: Final = Struct("<BxxxIIIQqiI")
-"""Entry, block and columns of a frame that is one record: there are as many as messages that were sent one by one."""
 LOGS: Final = "logs"
 """Our own table: number of a log to whose it is, its key, and the number of its oldest record."""
-
-
-class Watched(dict[K, V]):
-    """A dict that tells which keys were set or removed. `touch` tells of one whose value changed in itself.
-
-    >>> told = []
-    >>> table = Watched(a=1)
-    >>> table.tell = told.append
-    >>> table["b"] = 2
-    >>> table.pop("a"), table.pop("a", None), table.setdefault("b", 9)
-    (1, None, 2)
-    >>> told
-    ['b', 'a', 'a', 'b']
-    """
-
-    __slots__ = ("tell",)
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.tell: Callable[[K], object] = _nobody
-
-    def touch(self, key: K) -> None:
-        self.tell(key)
-
-    def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
-        self.tell(key)
-
-    def __delitem__(self, key: K) -> None:
-        super().__delitem__(key)
-        self.tell(key)
-
-    def pop(self, key: K, *default: Any) -> Any:
-        found = super().pop(key, *default)
-        self.tell(key)
-        return found
-
-    def setdefault(self, key: K, default: V) -> V:
-        found = super().setdefault(key, default)
-        self.tell(key)
-        return found
-
-    def update(self, *given: Any, **more: Any) -> None:
-        for key, value in dict(*given, **more).items():
-            self[key] = value
-
-    def clear(self) -> None:
-        for key in list(self):
-            del self[key]
-
-
-def _nobody(key: Any) -> None:
-    """Nothing is kept."""
 
 
 @dataclass(slots=True)
@@ -130,12 +71,13 @@ class Kept:
 class Data:
     """A folder, open from `open` to `close`; `fsync`: what is told to have been kept outlives the machine, too."""
 
-    def __init__(self, folder: str | Path, checksum: Callable[[Buffer, int], int], *, fsync: bool = False) -> None:
+    def __init__(self, folder: str | Path, digest: ModuleType, *, fsync: bool = False) -> None:
         self.folder = Path(folder)
+        self._digest = digest
         self.fsync = fsync
         self.file_size = FILE_SIZE
         self._shelves: dict[str, Shelf] = {}
-        self._files = Files(self.folder, checksum)
+        self._files = Files(self.folder, digest)
         self._lock: Lock | None = None
         self._soon: Callable[[Callable[[], None]], object] | None = None
         self._told: dict[tuple[str, str, Any], None] = {}
@@ -336,22 +278,17 @@ class Data:
 
     # ---- reading
 
-    def _read(self) -> dict[tuple[str, str], dict[Any, Any]]:
+    def _read(self) -> Mapping[tuple[str, str], dict[Any, Any]]:
         """All frames: logs grow, tables get their last values."""
-        tables: dict[tuple[str, str], dict[Any, Any]] = {}
-        logs: dict[int, Log] = {}
+        reading = Reading(self._digest)
         for file, payloads in self._files.read():
-            held = self._holds.setdefault(file, {})
-            for content in _records(payloads, logs, held):
-                for owner, name, key, value in json.loads(content):
-                    _change(tables.setdefault((owner, name), {}), _tupled(key), value)
-        known = tables.pop(("", LOGS), {})
-        for number, (owner, key, first) in known.items():
-            log = logs.get(number) or _empty(first)
-            log.trim(first)
+            reading.take(payloads, self._holds.setdefault(file, {}))
+        self._next = reading.highest() + 1  # a number is never given twice, while files may know whose it was
+        for number, (owner, key, first) in reading.table("", LOGS).items():
+            log = reading.log(number, first)
             log.saved = log.next
-            self._track(Kept(number, owner, _tupled(key), log, first))
-        return tables
+            self._track(Kept(number, owner, tupled(key), log, first))
+        return reading.tables
 
     def _give_back(self, tables: Mapping[tuple[str, str], dict[Any, Any]]) -> None:
         strange = {owner for owner, _ in tables} | {kept.owner for kept in self._logs.values()}
@@ -379,86 +316,3 @@ def _uncollected() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
-
-
-def _records(payloads: list[bytes], logs: dict[int, Log], held: dict[int, int]) -> Iterator[bytes]:
-    """Records go into their logs, those that are alone in a block many at once, as there may be millions; the content
-    of other entries is handed on."""
-    unpack, least = ONE.unpack_from, ONE.size
-    runs: dict[int, Run] = {}
-    for payload in payloads:
-        at, size = 0, len(payload)
-        while at < size:
-            if size - at >= least:
-                row = unpack(payload, at)
-                number = row[2]
-                if row[0] == RECORDS and row[3] == 1 and number in logs:
-                    if number not in runs:
-                        runs[number] = [], []
-                    rows, records = runs[number]
-                    rows.append(row)
-                    end = at + ENTRY.size + row[1]
-                    records.append(payload[at + least : end])
-                    at = end
-                    continue
-            kind, length = ENTRY.unpack_from(payload, at)
-            start, at = at + ENTRY.size, at + ENTRY.size + length
-            if kind == RECORDS:
-                _load(payload[start:at], logs, held, runs)
-            elif kind == CHANGES:
-                yield payload[start:at]
-    for number, run in runs.items():
-        _store(number, run, logs[number], held)
-
-
-def _store(number: int, run: Run, log: Log, held: dict[int, int]) -> None:
-    """What blocks of one record told goes into their log, in the order in which it came."""
-    rows, records = run
-    _, _, _, _, firsts, times, marks, sizes = zip(*rows, strict=True)
-    for first, expected in zip(firsts, range(log.next, log.next + len(firsts)), strict=True):
-        if first != expected:
-            raise _missing(number, expected, first)
-    log.extend(b"".join(records), array("I", accumulate(sizes)), array("i", marks), array("q", times))
-    held[number] = log.next - 1
-
-
-def _load(content: bytes, logs: dict[int, Log], held: dict[int, int], runs: dict[int, Run]) -> None:
-    """One block of records into its log, behind what was gathered for that."""
-    number, count, first = BLOCK.unpack_from(content)
-    log = logs.get(number)
-    if log is None:
-        log = logs[number] = _empty(first)
-    if number in runs:
-        _store(number, runs.pop(number), log, held)
-    if log.next != first:
-        raise _missing(number, log.next, first)
-    at = BLOCK.size
-    times, marks, ends = array("q"), array("i"), array("I")
-    for column, size in ((times, 8), (marks, 4), (ends, 4)):
-        column.frombytes(content[at : at + size * count])
-        at += size * count
-    log.extend(content[at:], ends, marks, times)
-    held[number] = log.next - 1
-
-
-def _missing(number: int, expected: int, first: int) -> ConfigError:
-    return ConfigError(
-        f"the data folder misses the records {expected} to {first - 1} of log {number}: put back its files"
-    )
-
-
-def _empty(first: int) -> Log:
-    log = Log()
-    log.begin(first)
-    return log
-
-
-def _change(table: dict[Any, Any], key: Any, value: Any) -> None:
-    if value is None:
-        table.pop(key, None)
-    else:
-        table[key] = value
-
-
-def _tupled(key: Any) -> Any:
-    return tuple(key) if isinstance(key, list) else key

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
+from types import ModuleType
 from typing import Final
 
 from mqclient.errors import ConfigError
@@ -24,7 +25,7 @@ MARK: Final = b"mqfr"
 MOST_BUFFERS: Final = 512
 SUFFIX: Final = ".mqdata"
 AT_ONCE: Final = 1 << 20
-"""Bytes of frames that are read before they are handed on."""
+"""Bytes that are read before their frames are handed on: memory is used again, and new memory costs much."""
 
 Buffer = bytes | bytearray | memoryview
 Checksum = Callable[[Buffer, int], int]
@@ -67,9 +68,9 @@ class File:
 class Files:
     """The files of one folder, of which the last grows."""
 
-    def __init__(self, folder: Path, checksum: Checksum) -> None:
+    def __init__(self, folder: Path, digest: ModuleType) -> None:
         self._folder = folder
-        self._checksum = checksum
+        self._digest = digest
         self.last: File | None = None
 
     def numbers(self) -> list[int]:
@@ -81,7 +82,7 @@ class Files:
         for number in numbers:
             path = self._path(number)
             size = path.stat().st_size
-            end = yield from _frames(path, number, size, self._checksum)
+            end = yield from _frames(path, number, size, self._digest)
             if end < size and number != numbers[-1]:
                 text = (
                     f"the data file {str(path)!r} is damaged at byte {end} of {size}, and others follow it: put back "
@@ -127,7 +128,7 @@ class Files:
             self.last = None
 
     def _open(self, number: int, size: int) -> File:
-        file = File(self._path(number), number, size, self._checksum)
+        file = File(self._path(number), number, size, self._digest.crc32c)
         if size == 0:
             _write(file.descriptor, [MAGIC])
             file.size = len(MAGIC)
@@ -137,27 +138,23 @@ class Files:
         return self._folder / f"{number:08d}{SUFFIX}"
 
 
-def _frames(path: Path, number: int, size: int, checksum: Checksum) -> Generator[tuple[int, list[bytes]], None, int]:
+def _frames(path: Path, number: int, size: int, digest: ModuleType) -> Generator[tuple[int, list[bytes]], None, int]:
     """The payloads of its whole frames, many at once, with the file's number; then where the last of them ends."""
-    if size < len(MAGIC):
+    end = len(MAGIC)
+    if size < end:
         return 0
-    content = path.read_bytes()  # there may be millions of small frames: parts of it cost less as bytes than as views
-    if not content.startswith(MAGIC):
-        raise ConfigError(f"{str(path)!r} is no data file of this version of mqclient, or from another kind of machine")
-    unpack, head, end, size = FRAME.unpack_from, FRAME.size, len(MAGIC), len(content)
-    payloads: list[bytes] = []
-    told = end
-    while (start := end + head) <= size:
-        mark, length, expected = unpack(content, end)
-        payload = content[start : start + length]
-        if mark != MARK or len(payload) != length or checksum(payload, 0) != expected:
-            break
-        payloads.append(payload)
-        end = start + length
-        if end - told > AT_ONCE:
-            yield number, payloads
-            payloads, told = [], end
-    yield number, payloads
+    with path.open("rb", buffering=0) as file:
+        if file.read(end) != MAGIC:
+            text = f"{str(path)!r} is no data file of this version of mqclient, or from another kind of machine"
+            raise ConfigError(text)
+        content = b""
+        while more := file.read(max(AT_ONCE, len(content))):
+            content += more
+            payloads, whole = digest.split_frames(content, MARK)
+            if payloads:
+                end += whole
+                content = content[whole:]
+                yield number, payloads
     return end
 
 

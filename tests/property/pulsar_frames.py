@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import zlib
-from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hypothesis import strategies as st
 
 from mqclient import _schema
-from mqclient.errors import ConfigError, ProtocolError
+from mqclient.errors import ProtocolError
+from tests.property.twins import compared, twins_of
 
-NAMES = ("pure",) if os.environ.get("MQCLIENT_IMPL") == "pure" else ("native", "pure")
-TWINS = [import_module(f"mqclient._{name}.pulsar") for name in NAMES]
+TWINS = twins_of("pulsar")
 ONE = TWINS[0]
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pulsar"
@@ -45,19 +42,7 @@ blobs = st.binary(max_size=24)
 pairs = st.lists(st.tuples(words, words), max_size=4)
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, or which of our errors it raises."""
-    try:
-        return call()
-    except (ConfigError, ProtocolError) as error:
-        return type(error)
-
-
-def same(call: Callable[[ModuleType], Any]) -> Any:
-    """The outcome of both twins, which must be one."""
-    answers = [outcome(lambda twin=twin: call(twin)) for twin in TWINS]  # type: ignore[misc]
-    assert all(answer == answers[0] for answer in answers), answers
-    return answers[0]
+same = partial(compared, TWINS)
 
 
 # ---- what is compared

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections import Counter, deque
@@ -15,8 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-NAMES = ("pure",) if os.environ.get("MQCLIENT_IMPL") == "pure" else ("native", "pure")
-TWINS = [import_module(f"mqclient._{name}.handover") for name in NAMES]
+from tests.property.twins import NAMES, twins_of
+
+TWINS = twins_of("handover")
 
 HALF = 5
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-NAMES = ("pure",) if os.environ.get("MQCLIENT_IMPL") == "pure" else ("native", "pure")
-TWINS = [import_module(f"mqclient._{name}.permits") for name in NAMES]
+from tests.property.twins import twins_of
+
+TWINS = twins_of("permits")
 
 MANY_STEPS = settings(stateful_step_count=80, deadline=None)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
-from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +17,9 @@ from hypothesis import strategies as st
 
 from mqclient.errors import ConfigError, ProtocolError
 from mqclient.rocketmq.model import Message
+from tests.property.twins import compared, damaged, flips, outcome, twins_of
 
-NAMES = ("pure",) if os.environ.get("MQCLIENT_IMPL") == "pure" else ("native", "pure")
-TWINS = [import_module(f"mqclient._{name}.remoting") for name in NAMES]
+TWINS = twins_of("remoting")
 ONE = TWINS[0]
 DIGEST = import_module("mqclient._pure.digest")
 
@@ -50,31 +49,7 @@ properties = st.dictionaries(st.one_of(names, words), st.one_of(plain_words, wor
 hosts = st.tuples(st.sampled_from(["10.0.0.9", "255.1.2.3", "::1", "2001:db8::7", "::ffff:1.2.3.4"]), int32)
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, or which of our errors it raises."""
-    try:
-        return call()
-    except (ConfigError, ProtocolError) as error:
-        return type(error)
-
-
-def same(call: Callable[[ModuleType], Any]) -> Any:
-    """The outcome of both twins, which must be one."""
-    answers = [outcome(lambda twin=twin: call(twin)) for twin in TWINS]  # type: ignore[misc]
-    assert all(answer == answers[0] for answer in answers), answers
-    return answers[0]
-
-
-def damaged(data: bytes, places: list[tuple[int, int]]) -> bytes:
-    """With some bits flipped."""
-    out = bytearray(data)
-    for place, bit in places:
-        if out:
-            out[place % len(out)] ^= 1 << bit
-    return bytes(out)
-
-
-flips = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 7)), min_size=1, max_size=4)
+same = partial(compared, TWINS)
 
 
 # ---------------------------------------------------------------------------------------------------------- frames

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import shutil
+import struct
 import subprocess
 from array import array
 from collections.abc import Callable
@@ -162,3 +163,61 @@ def test_every_way_of_this_processor_agrees_with_the_portable_one(tmp_path: Path
     done = subprocess.run([tmp_path / "ways"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert done.stdout.split()[:3] == ["crc32", "crc32c", "md5"]
+
+
+def framed(codec: Impl, *payloads: bytes) -> bytes:
+    heads = [struct.pack("<4sII", b"mqfr", len(one), codec.digest.crc32c(one)) for one in payloads]
+    return b"".join(head + one for head, one in zip(heads, payloads, strict=True))
+
+
+def test_frames_are_cut_apart_up_to_the_first_that_is_not_whole(codec: Impl) -> None:
+    content = framed(codec, b"one", b"", b"three")
+    assert codec.digest.split_frames(content, b"mqfr") == ([b"one", b"", b"three"], len(content))
+    assert codec.digest.split_frames(content[:-1], b"mqfr") == ([b"one", b""], len(content) - 17)
+    assert codec.digest.split_frames(content, b"MQFR") == ([], 0)
+    flipped = content.replace(b"three", b"thref")
+    assert codec.digest.split_frames(flipped, b"mqfr") == ([b"one", b""], len(content) - 17)
+    with pytest.raises(ValueError, match="a mark of 3 bytes"):
+        codec.digest.split_frames(content, b"mqf")
+
+
+def block(number: int, first: int, *records: bytes) -> bytes:
+    count = len(records)
+    ends = [sum(map(len, records[: place + 1])) for place in range(count)]
+    columns = struct.pack(f"={count}q{count}i{count}I", *[1000 + first] * count, *[-first] * count, *ends)
+    content = struct.pack("<IIQ", number, count, first) + columns + b"".join(records)
+    return struct.pack("<BxxxI", 2, len(content)) + content
+
+
+def test_records_of_a_log_in_a_row_are_one_run(codec: Impl) -> None:
+    changes = struct.pack("<BxxxI", 1, 2) + b"[]"
+    payloads = [block(1, 5, b"a", b"bc"), changes + block(2, 0, b"other"), block(1, 7, b"def") + block(1, 9)]
+    told, runs = codec.digest.take_records(payloads)
+    assert told == [b"[]"]
+    number, first, records, ends, marks, times = runs[0]
+    assert (number, first, records) == (1, 5, b"abcdef")
+    assert array("I", ends).tolist() == [1, 3, 6]
+    assert array("i", marks).tolist() == [-5, -5, -7]
+    assert array("q", times).tolist() == [1005, 1005, 1007]
+    assert [run[:3] for run in runs[1:]] == [(2, 0, b"other"), (1, 9, b"")]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\x01\0\0",
+        block(1, 0, b"a")[:-1],
+        struct.pack("<BxxxI", 2, 3) + b"abc",
+        struct.pack("<BxxxIIIQ", 2, 16, 1, 1, 0),
+        block(1, 0, b"a").replace(b"\x01\0\0\0a", b"\x02\0\0\0a"),
+        block(1, 0, b"a", b"b").replace(b"\x01\0\0\0\x02\0\0\0ab", b"\x03\0\0\0\x02\0\0\0ab"),
+    ],
+)
+def test_entries_that_do_not_fit_are_refused(codec: Impl, payload: bytes) -> None:
+    with pytest.raises(ValueError, match=r"whole|head|fit|fill"):
+        codec.digest.take_records([payload])
+
+
+def test_payloads_are_bytes(codec: Impl) -> None:
+    with pytest.raises(TypeError):
+        codec.digest.take_records([None])

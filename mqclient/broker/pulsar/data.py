@@ -8,12 +8,13 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from mqclient.broker.data import Data, Watched
+from mqclient.broker.data import Data
 from mqclient.broker.pulsar.compacted import Compacted
 from mqclient.broker.pulsar.compaction import SUCCESS
 from mqclient.broker.pulsar.schema import Schema
 from mqclient.broker.pulsar.topics import Topic, Topics
 from mqclient.broker.pulsar.transactions import Transaction
+from mqclient.broker.watched import Watched
 from mqclient.pulsar.names import TopicName
 
 if TYPE_CHECKING:

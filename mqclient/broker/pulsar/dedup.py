@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.data import Watched
+from mqclient.broker.watched import Watched
 
 if TYPE_CHECKING:
     from mqclient.broker.pulsar.policies import Policies

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.data import Watched
 from mqclient.broker.pulsar import compatibility
 from mqclient.broker.pulsar.policies import Policies, whole
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.schema import Schema
+from mqclient.broker.watched import Watched
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:

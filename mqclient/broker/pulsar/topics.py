@@ -7,7 +7,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from mqclient.broker.broker import House
-from mqclient.broker.data import Watched
 from mqclient.broker.pulsar.access import Access
 from mqclient.broker.pulsar.compacted import Compacted
 from mqclient.broker.pulsar.compaction import Compaction
@@ -19,6 +18,7 @@ from mqclient.broker.pulsar.subscription import Subscription
 from mqclient.broker.pulsar.transactions import Transactions
 from mqclient.broker.pulsar.txn_buffer import TxnBuffer
 from mqclient.broker.store import Log
+from mqclient.broker.watched import Watched
 from mqclient.errors import ConfigError
 from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.names import TopicName

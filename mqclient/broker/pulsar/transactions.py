@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mqclient.broker.data import Watched
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.txn_buffer import Txn, end_on_topic
+from mqclient.broker.watched import Watched
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:

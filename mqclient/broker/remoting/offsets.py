@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mqclient.broker.data import Watched
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
 from mqclient.broker.remoting.state import Broker, Queue
+from mqclient.broker.watched import Watched
 from mqclient.rocketmq.codes import Request, Response
 
 

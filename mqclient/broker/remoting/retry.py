@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mqclient.broker.data import Watched
 from mqclient.broker.remoting.locks import Locks
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
 from mqclient.broker.remoting.state import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, Broker, Incoming, Stored
+from mqclient.broker.watched import Watched
 from mqclient.rocketmq.codes import Request, Response
 from mqclient.rocketmq.model import DLQ_PREFIX, RETRY_PREFIX
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mqclient.broker.data import Watched
 from mqclient.broker.remoting.server import Refused
 from mqclient.broker.store import Log
+from mqclient.broker.watched import Watched
 from mqclient.rocketmq.codes import Response
 
 if TYPE_CHECKING:

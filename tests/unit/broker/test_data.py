@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import zlib
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from mqclient.broker.data import Data, Watched
+from mqclient._impl import select
+from mqclient.broker.data import Data
 from mqclient.broker.store import Log
+from mqclient.broker.watched import Watched
 from mqclient.errors import ConfigError
 
 
@@ -21,7 +22,7 @@ class Keeper:
     """One owner with a table and logs."""
 
     def __init__(self, folder: Path, owner: str = "tests", **options: Any) -> None:
-        self.data = Data(folder, zlib.crc32, **options)
+        self.data = Data(folder, select("pure").digest, **options)
         self.owner = owner
         self.table: Watched[Any, Any] = Watched()
         self.logs: dict[Any, Log] = {}
@@ -52,18 +53,6 @@ def keeper(tmp_path: Path) -> Keeper:
 
 def records(log: Log) -> list[bytes]:
     return [bytes(log.record(number)) for number in range(log.first, log.next)]
-
-
-def test_a_watched_dict_tells_every_change() -> None:
-    table: Watched[str, int] = Watched({"a": 1})
-    told: list[Any] = []
-    table.tell = told.append
-    table.update({"b": 2}, c=3)
-    del table["a"]
-    table.touch("b")
-    table.clear()
-    assert told == ["b", "c", "a", "b", "b", "c"]
-    assert table == {}
 
 
 def test_what_was_committed_is_there_again(keeper: Keeper) -> None:
@@ -171,6 +160,39 @@ def test_a_dropped_log_is_gone(keeper: Keeper) -> None:
     keeper.data.drop(Log())  # never heard of
     keeper.data.commit()
     assert list(keeper.again().logs) == ["b"]
+
+
+def test_the_number_of_a_dropped_log_is_not_given_again(keeper: Keeper) -> None:
+    """Its records may still be in a file."""
+    for number in range(3):
+        log = keeper.log("old")
+        log.append(b"old %d" % number, 1)
+        log.append(b"more", 1)
+        keeper.data.commit()
+        keeper.data.drop(log)
+        keeper.data.commit()
+        del keeper.logs["old"]
+        keeper = keeper.again()
+    keeper.log("new").append(b"new", 1)
+    keeper.data.commit()
+    assert {key: records(log) for key, log in keeper.again().logs.items()} == {"new": [b"new"]}
+
+
+def test_records_may_be_forgotten_before_they_were_written(keeper: Keeper) -> None:
+    """Retention may come between a record and its turn's end."""
+    log = keeper.log("a")
+    log.append(b"0", 1)
+    keeper.data.commit()
+    for first in (2, 5):
+        while log.next < 5:
+            log.append(b"%d" % log.next, 1)
+        log.trim(first)
+        keeper.data.trimmed(log)
+        keeper.data.commit()
+        again = keeper.again()
+        assert (again.logs["a"].first, again.logs["a"].next) == (first, 5)
+        assert records(again.logs["a"]) == [b"%d" % number for number in range(first, 5)]
+        keeper, log = again, again.logs["a"]
 
 
 def test_records_before_tracking_are_kept_too(keeper: Keeper) -> None:

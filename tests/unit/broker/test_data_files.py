@@ -5,19 +5,20 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import zlib
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqclient._impl import select
 from mqclient.broker.data_files import AT_ONCE, MAGIC, Buffer, Files
 from mqclient.errors import ConfigError
 
 
 def fresh(folder: Path) -> Files:
-    return Files(folder, zlib.crc32)
+    return Files(folder, select("pure").digest)
 
 
 def read(folder: Path) -> list[tuple[int, bytes]]:
@@ -43,9 +44,12 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 def test_frames_are_handed_on_before_there_are_too_many(tmp_path: Path) -> None:
-    write(tmp_path, [b"x" * AT_ONCE], [b"y"], [b"z"])
+    write(tmp_path, [b"y"], [b"x" * AT_ONCE], *[[b"z" * 1000]] * 3000, [b"w"])
     files = fresh(tmp_path)
-    assert [[len(payload) for payload in payloads] for _, payloads in files.read()] == [[AT_ONCE], [1, 1]]
+    found = [[len(payload) for payload in payloads] for _, payloads in files.read()]
+    assert list(chain(*found)) == [1, AT_ONCE, *[1000] * 3000, 1]
+    assert max(map(sum, found)) <= 3 * AT_ONCE
+    assert len(found) > 3
     files.close()
 
 

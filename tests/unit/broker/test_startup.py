@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from struct import Struct
 
 import pytest
 
 from mqclient._impl import select
 from mqclient.broker import EmbeddedBroker
-from mqclient.broker.data import ENTRY, ONE, RECORDS
+from mqclient.broker.data import ENTRY, RECORDS
 from mqclient.broker.data_files import FRAME, MARK
 from mqclient.rocketmq.codes import Request
 from tests.unit.broker.remoting.raw import Raw
@@ -24,6 +25,8 @@ FULL = 2.0
 """Seconds until so many messages are there again, each of which was sent alone."""
 QUIET = 0.029
 """Processor seconds of `slowness` on the machine of the bounds while it does nothing else."""
+ONE = Struct("<BxxxIIIQqiI")
+"""Entry, block and columns of a frame that is one record."""
 INSIDE = """
 import time
 from mqclient.broker import EmbeddedBroker
