@@ -12,8 +12,8 @@ from mqclient import pulsar, rocketmq
 from mqclient.broker import EmbeddedBroker
 
 
-def rocketmq_clients(scope: Literal["module", "session"]) -> Any:
-    @pytest.fixture(scope=scope, name="rocketmq_client")
+def rocketmq_clients(scope: Literal["module", "session"], name: str = "rocketmq_client") -> Any:
+    @pytest.fixture(scope=scope, name=name)
     def fixture(broker: EmbeddedBroker) -> Iterator[rocketmq.Client]:
         with rocketmq.Client(broker.name_server) as client:
             yield client
@@ -21,8 +21,8 @@ def rocketmq_clients(scope: Literal["module", "session"]) -> Any:
     return fixture
 
 
-def pulsar_clients(scope: Literal["module", "session"]) -> Any:
-    @pytest.fixture(scope=scope, name="pulsar_client")
+def pulsar_clients(scope: Literal["module", "session"], name: str = "pulsar_client") -> Any:
+    @pytest.fixture(scope=scope, name=name)
     def fixture(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
         with pulsar.Client(broker.pulsar_url) as client:
             yield client

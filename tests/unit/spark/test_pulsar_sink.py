@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -19,6 +18,8 @@ from mqclient.spark.clients import CLIENTS
 from mqclient.spark.sink import SinkError
 from mqclient.spark.write_options import write_options
 from mqclient.spark.writers import task
+from tests.spark.support import ask, deduplicating
+from tests.support.clients import pulsar_clients
 
 pa: Any = pytest.importorskip("pyarrow")
 MAP = pa.map_(pa.string(), pa.string())
@@ -29,27 +30,17 @@ _numbers = count()
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(doors=["pulsar"]) as embedded:
-        _rest(embedded, "PUT", "namespaces/public/once", b"{}")
-        _rest(embedded, "POST", "namespaces/public/once/deduplication", b"true")
+        deduplicating(embedded.pulsar_rest, "public/once")
         yield embedded
         CLIENTS.close()
 
 
-@pytest.fixture(scope="module")
-def client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
-    with pulsar.Client(broker.pulsar_url) as made:
-        yield made
+client = pulsar_clients("module", "client")
 
 
 @pytest.fixture
 def topic() -> str:
     return f"persistent://public/once/sink-{next(_numbers)}"
-
-
-def _rest(broker: EmbeddedBroker, method: str, path: str, body: bytes) -> None:
-    request = urllib.request.Request(f"{broker.pulsar_rest}/admin/v2/{path}", body, method=method)
-    request.add_header("Content-Type", "application/json")
-    urllib.request.urlopen(request, timeout=10).close()
 
 
 def send(broker: EmbeddedBroker, topic: str, *batches: dict[str, Any], number: str = "7", **given: str) -> int:
@@ -85,7 +76,7 @@ def test_rows_with_all_that_they_say(broker: EmbeddedBroker, client: pulsar.Clie
 
 
 def test_keys_choose_partitions_as_everywhere(broker: EmbeddedBroker, client: pulsar.Client, topic: str) -> None:
-    _rest(broker, "PUT", topic.replace("://", "/") + "/partitions", b"3")
+    ask(broker.pulsar_rest, "PUT", topic.replace("://", "/") + "/partitions", b"3")
     keys = [f"key-{number}" for number in range(30)]
     with client.producer(topic) as producer:
         producer.send_many([(b"by the client", key) for key in keys])
@@ -97,7 +88,7 @@ def test_keys_choose_partitions_as_everywhere(broker: EmbeddedBroker, client: pu
 
 
 def test_a_row_chooses_its_partition(broker: EmbeddedBroker, client: pulsar.Client, topic: str) -> None:
-    _rest(broker, "PUT", topic.replace("://", "/") + "/partitions", b"3")
+    ask(broker.pulsar_rest, "PUT", topic.replace("://", "/") + "/partitions", b"3")
     columns = {"value": ["a", "b", "c", "d"], "partition": [2, None, 1, -1], "key": ["k"] * 4}
     assert send(broker, topic, columns) == 4
     assert [bodies(client, f"{topic}-partition-{number}") for number in range(3)] == [["b", "d"], ["c"], ["a"]]

@@ -18,6 +18,7 @@ from mqclient.spark.clients import CLIENTS
 from mqclient.spark.sink import SinkError
 from mqclient.spark.write_options import write_options
 from mqclient.spark.writers import task
+from tests.support.clients import rocketmq_clients
 
 pa: Any = pytest.importorskip("pyarrow")
 MAP = pa.map_(pa.string(), pa.string())
@@ -31,10 +32,7 @@ def broker() -> Iterator[EmbeddedBroker]:
         CLIENTS.close()
 
 
-@pytest.fixture(scope="module")
-def client(broker: EmbeddedBroker) -> Iterator[rocketmq.Client]:
-    with rocketmq.Client(broker.name_server) as made:
-        yield made
+client = rocketmq_clients("module", "client")
 
 
 @pytest.fixture
