@@ -25,7 +25,7 @@ from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
 from mqclient.pulsar.outgoing import Part, Scattered, preparing
 from mqclient.pulsar.pending import Pending
-from mqclient.pulsar.sealing import Sealer
+from mqclient.pulsar.sealing import Sealer, must_encrypt, refuses_plain
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture, SendWait
@@ -282,6 +282,8 @@ class ProducerEngine:
             # The broker may have made it meanwhile, or have it stand in line: it would be busy for ever.
             if isinstance(error, DeadlineError | ClosedError):
                 connection.tell(requests.close_producer(self.producer_id))
+            if refuses_plain(error):
+                raise must_encrypt(self.topic) from error
             raise
         finally:
             self._asked = None

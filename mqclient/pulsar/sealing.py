@@ -9,17 +9,29 @@ from mqclient import _schema
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timer
-from mqclient.errors import CryptoError, MQError
+from mqclient.errors import ConfigError, CryptoError, MQError
+from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.crypto import TAG_SIZE, Buffer, Cipher, new_key, wrap
 from mqclient.pulsar.encryption import Encryption, key_of, look_up
 
 if TYPE_CHECKING:
     from mqclient.pulsar.client import ClientEngine
+    from mqclient.pulsar.names import TopicName
 
 log = logging.getLogger("mqclient.pulsar")
 
 AGAIN = 60.0
 """Seconds until the next try, where a key could not be had."""
+
+
+def refuses_plain(error: MQError) -> bool:
+    """The broker's word for a topic on which everything is encrypted: a code that is used for much else, and a text."""
+    return error.code == ServerError.MetadataError and "ncryption is required" in str(error)
+
+
+def must_encrypt(topic: TopicName) -> ConfigError:
+    """Asking again would not help."""
+    return ConfigError(f"{topic}: its namespace requires encryption: give the producer encrypt=Encryption(…)")
 
 
 class Sealer:

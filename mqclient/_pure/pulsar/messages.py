@@ -96,7 +96,7 @@ class Message:
 
     __ack_id__: ClassVar[Any] = None
     """What only the extension has; see the stub."""
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     entry: Entry
     body: bytes

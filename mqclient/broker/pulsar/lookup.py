@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar import permissions
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topic, Topics
 from mqclient.broker.pulsar.transactions import ASSIGN, COORDINATORS
@@ -46,6 +47,7 @@ def on_partitions(session: Session, request: Any) -> None:
     fields: dict[str, Any] = {"response": 1}
     try:
         name = session.topics.check(request.topic)
+        permissions.check(session, name, permissions.EITHER, "Get Partition Metadata")
         number = partitions(session.topics, name, request.metadata_auto_creation_enabled)
         fields = {"response": 0, "partitions": number}
     except Refused as refused:
@@ -61,7 +63,8 @@ def on_lookup(session: Session, request: Any) -> None:
         "authoritative": True,
     }
     try:
-        session.topics.check(request.topic)
+        name = session.topics.check(request.topic)
+        permissions.check(session, name, permissions.EITHER, "Lookup")
         if request.advertised_listener_name:
             fields |= listener(session, request.advertised_listener_name)
     except Refused as refused:
@@ -105,6 +108,8 @@ def topics_hash(session: Session, names: Sequence[str]) -> str:
 
 
 def on_topics(session: Session, request: Any) -> None:
+    permissions.check_namespace(session, request.namespace, permissions.EITHER, "GetTopicsOfNamespace")
+
     def wanted(topic: Topic) -> bool:
         return bool(request.mode == ALL or topic.name.persistent == (request.mode != NON_PERSISTENT))
 

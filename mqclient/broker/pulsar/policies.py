@@ -20,6 +20,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "schemaCompatibilityStrategy": Rule("schemaCompatibilityStrategy", "FULL"),
     "schemaValidationEnforced": Rule("isSchemaValidationEnforced", False),
     "isAllowAutoUpdateSchema": Rule("isAllowAutoUpdateSchemaEnabled", True),
+    "encryptionRequired": Rule("encryptionRequireOnProducer", False),
     "autoTopicCreation": Rule("", None),
     "autoSubscriptionCreation": Rule("", None),
     "maxConsumers": Rule("maxConsumersPerTopic", 0),

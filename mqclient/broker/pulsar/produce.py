@@ -41,6 +41,8 @@ def on_send(session: Session, event: Any) -> None:
         refusal = ServerError.ChecksumError, "Checksum failed on the broker"
     elif not 0 < entry.num_messages <= MOST_IN_A_BATCH:
         refusal = ServerError.NotAllowedError, f"a batch of {entry.num_messages} messages fits into no frame"
+    elif producer.must_encrypt and not entry.encrypted:
+        refusal = ServerError.MetadataError, "Messages must be encrypted"
     elif txn is not None:
         refusal = _refuse(session, producer.topic, txn)
     if refusal is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar import permissions
 from mqclient.broker.pulsar.migration import PRODUCER, send_away
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.pulsar.codes import ProducerAccessMode, ServerError, SubType
@@ -30,6 +31,7 @@ class Producer:
     __slots__ = (
         "epoch",
         "mode",
+        "must_encrypt",
         "name",
         "request_id",
         "schema_version",
@@ -46,6 +48,7 @@ class Producer:
         self.mode: int = request.producer_access_mode
         self.topic_epoch: int | None = request.topic_epoch if request.HasField("topic_epoch") else None
         self.name = ""
+        self.must_encrypt = False
         self.schema_version = b""
         self.topic: Topic | None = None
         self.waits_for: Topic | None = None
@@ -122,6 +125,7 @@ def _open(session: Session, request: Any, place: Producer) -> Producer | None:
         send_away(session, PRODUCER, request.producer_id, topic)
         return None
     access = topic.access
+    place.must_encrypt = _must_encrypt(session, topic)
     place.schema_version = session.topics.schemas.check_producer(topic, request)
     place.name = request.producer_name or session.topics.producer_name()
     if place.mode == ProducerAccessMode.ExclusiveWithFencing:
@@ -155,11 +159,14 @@ def _fence(topic: Topic) -> None:
 
 
 def _check(session: Session, request: Any) -> Topic:
-    session.topics.check(request.topic)
+    name = session.topics.check(request.topic)
+    permissions.check(session, name, permissions.PRODUCE, "Produce")
     topic = session.topics.admit(request.topic)
     if topic.terminated:
         raise Refused(ServerError.TopicTerminatedError, "Topic was already terminated")
     policies = session.topics.policies
+    if _must_encrypt(session, topic) and not request.encrypted:
+        raise Refused(ServerError.MetadataError, f"Encryption is required in {topic.text}")
     most = policies.value("maxProducers", topic.name)
     if most and len(topic.producers) >= most:
         raise Refused(ServerError.ProducerBusy, "Topic reached max producers limit")
@@ -168,6 +175,10 @@ def _check(session: Session, request: Any) -> Topic:
         text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
         raise Refused(ServerError.NotAllowedError, text)
     return topic
+
+
+def _must_encrypt(session: Session, topic: Topic) -> bool:
+    return bool(session.topics.policies.value("encryptionRequired", topic.name))
 
 
 def _welcome(producer: Producer, *, again: bool = False) -> None:

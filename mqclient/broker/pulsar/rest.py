@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mqclient.broker.pulsar import rest_namespaces, rest_schemas, rest_subscriptions, rest_topics
 from mqclient.broker.pulsar.auth import Denied, of_header
 from mqclient.broker.pulsar.http import Answer, Request
+from mqclient.broker.pulsar.permissions import may_call
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.rest_call import Call, RestError
 from mqclient.pulsar.codes import ServerError
@@ -78,13 +79,16 @@ class Rest:
         return Answer(405 if found else 501, {"reason": text})
 
     def _refuse(self, request: Request) -> Answer | None:
-        """Whoever is let in may do everything; health is told to anybody."""
+        """Health is told to anybody."""
+        if request.path[-1:] in (("status.html",), ("health",), ("ready",)):
+            return None
         try:
-            if request.path[-1:] not in (("status.html",), ("health",), ("ready",)):
-                self._door.authentication.check(*of_header(request.headers.get("authorization", "")))
+            principal = self._door.authentication.check(*of_header(request.headers.get("authorization", "")))
         except Denied as denied:
             log.info("REST /%s: %s", "/".join(request.path), denied)
             return Answer(401, {"reason": "Authentication required"})
+        if not may_call(self._door.topics.policies, principal.role, request.method, request.path):
+            return Answer(403, {"reason": f"Unauthorized: {principal.role or 'nobody'} has no permission for this"})
         return None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mqclient.broker.pulsar import life
 from mqclient.broker.pulsar.compatibility import NAMES as STRATEGIES
+from mqclient.broker.pulsar.permissions import ACTIONS
 from mqclient.broker.pulsar.rest_call import Call, RestError
 from mqclient.broker.pulsar.topics import Topic
 
@@ -107,6 +108,26 @@ def unload(call: Call) -> Any:
         life.unload(topic)
 
 
+def permissions(call: Call) -> Any:
+    return call.topics.policies.of_namespace[call.namespace].get("permissions", {})
+
+
+def grant(call: Call) -> Any:
+    actions = call.json([])
+    if not isinstance(actions, list) or not set(map(str, actions)) <= set(ACTIONS):
+        raise RestError(400, f"a list of actions is needed, of {', '.join(ACTIONS)}")
+    _grant(call, {**permissions(call), call.parts["role"]: sorted(actions)})
+
+
+def revoke(call: Call) -> Any:
+    _grant(call, {role: actions for role, actions in permissions(call).items() if role != call.parts["role"]})
+
+
+def _grant(call: Call, granted: dict[str, list[str]]) -> None:
+    policies = call.topics.policies
+    policies.decide(policies.of_namespace[call.namespace], "permissions", granted)
+
+
 def told(policy: str, call: Call) -> Any:
     return call.topics.policies.of_namespace[call.namespace].get(policy)
 
@@ -135,6 +156,7 @@ POLICIES: dict[str, tuple[str, type]] = {
     "schemaCompatibilityStrategy": ("schemaCompatibilityStrategy", str),
     "schemaValidationEnforced": ("schemaValidationEnforced", bool),
     "isAllowAutoUpdateSchema": ("isAllowAutoUpdateSchema", bool),
+    "encryptionRequired": ("encryptionRequired", bool),
     "autoTopicCreation": ("autoTopicCreation", dict),
     "autoSubscriptionCreation": ("autoSubscriptionCreation", dict),
     "maxConsumersPerTopic": ("maxConsumers", int),
@@ -168,5 +190,8 @@ ROUTES: dict[str, Callable[[Call], Any]] = {
     f"DELETE {NAMESPACE}": drop_namespace,
     f"GET {NAMESPACE}/topics": topics,
     f"PUT {NAMESPACE}/unload": unload,
+    f"GET {NAMESPACE}/permissions": permissions,
+    f"POST {NAMESPACE}/permissions/{{role}}": grant,
+    f"DELETE {NAMESPACE}/permissions/{{role}}": revoke,
     **policy_routes(NAMESPACE, POLICIES, told, decide, undecide),
 }

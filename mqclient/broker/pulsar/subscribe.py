@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mqclient.broker.pulsar import permissions
 from mqclient.broker.pulsar.compatibility import AUTO_CONSUME
 from mqclient.broker.pulsar.consumer import Consumer, stats
 from mqclient.broker.pulsar.migration import CONSUMER, send_away
@@ -175,6 +176,7 @@ def _make(session: Session, topic: Topic, request: Any) -> Subscription:
 
 def _check(session: Session, request: Any) -> Topic:
     name = session.topics.check(request.topic)
+    permissions.check(session, name, permissions.CONSUME, "subscribe")
     if request.read_compacted and not name.persistent:
         raise Refused(ServerError.NotAllowedError, "readCompacted only allowed on persistent topics")
     if not request.subscription:

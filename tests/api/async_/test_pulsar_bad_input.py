@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -63,8 +64,13 @@ class Elsewhere:
         self.tls = broker.pulsar_tls_url.partition("://")[2]
         self.plain = broker.pulsar_url.partition("://")[2]
         self.nowhere = "no-such-host.invalid:6650"
-        guarded = EmbeddedBroker(doors=["pulsar"], impl="pure", tokenSecretKey=SECRET)
-        self.guarded = self._brokers.enter_context(guarded)
+        rights: dict[str, Any] = {"tokenSecretKey": SECRET, "authorizationEnabled": True, "superUserRoles": "admin"}
+        self.guarded = self._brokers.enter_context(EmbeddedBroker(doors=["pulsar"], impl="pure", **rights))
+        call = Request(
+            f"{self.guarded.pulsar_rest}/admin/v2/namespaces/public/default/permissions/seller", b'["produce"]'
+        )
+        call.add_header("Authorization", f"Bearer {signed('admin')}")
+        urlopen(call, timeout=60).close()
 
     def close(self) -> None:
         for one in self._sockets:
@@ -169,15 +175,36 @@ async def test_a_credential_that_is_refused_is_told_at_once(there: Elsewhere, im
         assert str(caught.value.remote) in str(caught.value)
 
 
-async def test_without_the_right(there: Elsewhere, impl: str) -> None:
-    """The embedded broker gives everybody every right, so it is told to refuse; the real one: tests/real."""
-    control = there.guarded.control
-    async with aio.Client(there.guarded.pulsar_url, impl=impl, auth=token(signed("a"))) as client:
-        for request in ("PARTITIONED_METADATA", "LOOKUP", "PRODUCER"):
-            control.answer(request, ServerError.AuthorizationError, "not allowed to")
+@pytest.mark.parametrize("web", [False, True], ids=["binary", "http"])
+async def test_without_the_right(there: Elsewhere, impl: str, web: bool) -> None:
+    """On a real broker: tests/real/test_pulsar_auth.py."""
+    url = there.guarded.pulsar_rest if web else there.guarded.pulsar_url
+    async with aio.Client(url, impl=impl, auth=token(signed("stranger"))) as client:
+        began = time.monotonic()
+        for call in (client.producer, lambda topic: client.consumer(topic, "s")):
             with pytest.raises(BrokerError, match="give it the right to produce or consume") as caught:
-                await client.producer("orders")
+                await call("orders")
             assert caught.value.code == ServerError.AuthorizationError
+        assert time.monotonic() - began < 10
+    async with aio.Client(url, impl=impl, auth=token(signed("seller"))) as client:
+        async with client.producer("orders") as producer:
+            assert (await producer.send(b"x")).entry >= 0
+        with pytest.raises(BrokerError, match="Client is not authorized to subscribe") as caught:
+            await client.consumer("orders", "s")
+        assert caught.value.code == ServerError.AuthorizationError
+        assert str(caught.value.remote) in str(caught.value)
+
+
+async def test_a_namespace_that_requires_encryption(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    namespace = f"public/{topic}"
+    pulsar.rest("PUT", f"namespaces/{namespace}")
+    pulsar.rest("POST", f"namespaces/{namespace}/encryptionRequired", True)
+    async with aio.Client(pulsar.url, impl=impl) as client:
+        began = time.monotonic()
+        with pytest.raises(ConfigError, match=r"requires encryption: give the producer encrypt=Encryption") as caught:
+            await client.producer(f"{namespace}/orders")
+        assert time.monotonic() - began < 10
+        assert f"{namespace}/orders" in str(caught.value)
 
 
 async def test_an_encrypted_connection_that_is_trusted(there: Elsewhere, impl: str) -> None:
