@@ -10,6 +10,7 @@ from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from inspect import isawaitable
+from threading import get_ident
 from time import time_ns
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -43,15 +44,13 @@ class AsyncioDriver:
     leaving. `send_now` is for the threads driver, which sends by itself: here the loop's transports do.
     """
 
-    running = staticmethod(_get_running_loop)
-    """What to compare with `loop` by whoever does something here without entering."""
-
     def __init__(self, name: str = "mqclient", *, send_now: object = None) -> None:
         self.name = name
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self.loop = self._loop
         """Of tasks that may await what `Slot.awaitable` says."""
+        self._thread = get_ident()
         self.now = Now(self._loop.time(), time_ns() // 1_000_000)
         self._context = copy_context()
         self._alarmed: Alarmed | None = None
@@ -154,6 +153,11 @@ class AsyncioDriver:
         self._deliveries.append((self._start_user, (call, argument)))
 
     # ---- what the face calls
+
+    def here(self) -> bool:
+        """Whether this is the loop's thread, for who does something without entering: to ask for the running loop asks
+        the system for the process's id."""
+        return get_ident() == self._thread
 
     def deadline(self, timeout: float | None) -> float | None:
         return None if timeout is None else self._loop.time() + timeout

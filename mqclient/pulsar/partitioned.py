@@ -21,7 +21,7 @@ from mqclient.pulsar.producer import ProducerEngine
 from mqclient.pulsar.routing import Routed, key_hash, router
 
 if TYPE_CHECKING:
-    from mqclient._native.handover import SendFuture, SendWait
+    from mqclient._native.handover import SendFuture
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.schema.base import Schema
 
@@ -137,7 +137,7 @@ class PartitionedProducer:
         child, own = self._route(message)
         return child.send(own)
 
-    def express(self, message: Any) -> SendWait | None:
+    def express(self, message: Any) -> Slot[MessageId] | None:
         """A message without key joins what gathers where the last one went."""
         return self.children[self._at].express(message) if type(message) is tuple and message[1] is None else None
 

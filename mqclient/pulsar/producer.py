@@ -28,7 +28,7 @@ from mqclient.pulsar.pending import Pending
 from mqclient.pulsar.sealing import Sealer, must_encrypt, refuses_plain
 
 if TYPE_CHECKING:
-    from mqclient._native.handover import SendFuture, SendWait
+    from mqclient._native.handover import SendFuture
     from mqclient._native.pulsar import MessageId
     from mqclient.pulsar.schema.base import Schema
 
@@ -62,6 +62,7 @@ class ProducerEngine:
         )
         self._future = client.impl.handover.SendFuture
         self._loop = getattr(client.driver, "loop", None)
+        self._here = getattr(client.driver, "here", None)
         self._joins = False
         """A submit is under way."""
         self._held = Held(client.driver, client.timers, options.linger, self._write_held)
@@ -133,14 +134,13 @@ class ProducerEngine:
         except MQError as error:
             return failed(error)
 
-    def express(self, message: Any) -> SendWait | None:
+    def express(self, message: Any) -> Slot[MessageId] | None:
         """Outside of any entry: as `send_awaited` on the loop of asyncio, of a message that only has to join what
         gathers; None: send it."""
-        loop = self._loop
-        if loop is None or self.client.driver.running() is not loop:  # type: ignore[attr-defined]
+        if self._here is None or not self._here():
             return None
         batch = self._gathering.join(message)
-        return None if batch is None else batch.awaited(batch.count - 1, loop)
+        return None if batch is None else batch.awaited(batch.count - 1, self._loop)  # type: ignore[return-value]
 
     def send_awaited(self, message: Any, timeout: float | None) -> Slot[MessageId]:
         """As `send`, for a face that does nothing but wait for it."""

@@ -75,13 +75,9 @@ class Producer(Generic[T]):
         `deliver_after` is seconds. `replicate_to`: the clusters, [] for none. `txn`: a transaction that it belongs to.
         """
         rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
-        item = self._prepare(body, key, properties, *rest)
-        slot: Any = self._express(item) if timeout is None else None
-        if slot is None:
-            with self._driver.enter():
-                slot = self._engine.send_awaited(item, timeout)
-        found: MessageId = self._driver.wait(slot, None if timeout is None else self._driver.deadline(timeout))
-        return found
+        sent = self._sent(self._prepare(body, key, properties, *rest), timeout)
+        del rest  # of thousands that wait the collector would look at it again and again
+        return sent
 
     def send_many(
         self, messages: Sequence[Any], *, txn: Transaction | None = None, timeout: float | None = None
@@ -150,6 +146,13 @@ class Producer(Generic[T]):
     def diagnose(self) -> dict[str, Any]:
         with self._driver.enter():
             return self._engine.diagnose()
+
+    def _sent(self, item: Any, timeout: float | None) -> MessageId:
+        slot = self._express(item) if timeout is None else None
+        if slot is None:
+            with self._driver.enter():
+                slot = self._engine.send_awaited(item, timeout)
+        return self._driver.wait(slot, None if timeout is None else self._driver.deadline(timeout))
 
     def __enter__(self) -> Producer[T]:
         return self

@@ -218,7 +218,13 @@ def test_what_only_joins(world: PulsarWorld) -> None:
     assert gathering.join(prepare(b"nothing gathers")) is None
     slots: list[Slot[Any]] = [world.ask(producer.client, lambda: producer.send(prepare(b"alone")))]
     slots.append(world.ask(producer.client, lambda: producer.send(prepare(b"0"))))
-    others = [{"key": "k"}, {"properties": {"a": "b"}}, {"ordering_key": b"o"}, {"sequence_id": 9}, {"deliver_at": 7}]
+    others: list[dict[str, Any]] = [
+        {"key": "k"},
+        {"properties": {"a": "b"}},
+        {"ordering_key": b"o"},
+        {"sequence_id": 9},
+        {"deliver_at": 7},
+    ]
     for more in others:
         assert gathering.join(prepare(b"x", **more)) is None
     for body in (None, bytearray(b"x"), b"x" * 950):
@@ -249,9 +255,9 @@ def test_an_express_is_for_the_loop_alone(world: PulsarWorld) -> None:
     with driver.enter():
         producer.submit(prepare(b"x"))
         assert producer.express(prepare(b"threads")) is None
-        producer._loop, driver.running = SimpleNamespace(call_soon=lambda call, *given: call(*given)), lambda: None
-        assert producer.express(prepare(b"elsewhere")) is None
-        driver.running = lambda: producer._loop
+        producer._loop, producer._here = SimpleNamespace(call_soon=lambda call, *given: call(*given)), lambda: False
+        assert producer.express(prepare(b"another thread")) is None
+        producer._here = lambda: True
         wait = producer.express(prepare(b"y"))
     assert wait is not None
     world.world.run()
