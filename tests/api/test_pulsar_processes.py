@@ -1,4 +1,4 @@
-"""What only a process of its own shows of a Pulsar client: exits without close."""
+"""What only a process of its own shows of a Pulsar client: exits without close, Ctrl-C in whatever waits."""
 
 from __future__ import annotations
 
@@ -100,3 +100,71 @@ def test_exit_when_the_broker_is_gone() -> None:
     assert "50 of the producer of persistent://public/default/orders" in words
     assert "Traceback" not in words
     assert time.monotonic() - began < 15
+
+
+CALLS = {
+    "receive": "empty.receive()",
+    "receive_many": "empty.receive_many(10)",
+    "iteration": "next(iter(empty))",
+    "ack_confirmed": "taken.ack_confirmed(message, timeout=60)",
+    "last_message_id": "taken.last_message_id(timeout=60)",
+    "seek": "taken.seek(0, timeout=60)",
+    "send": "stuck.send(b'x', timeout=60)",
+    "send_many": "stuck.send_many([b'x'] * 3, timeout=60)",
+    "future": "stuck.submit(b'x').result(60)",
+    "flush": "stuck.submit(b'x'); stuck.flush()",
+    "close": "stuck.close()",
+    "open": "silent.producer(topic, timeout=60)",
+    "transaction": "silent.transaction(timeout=60)",
+}
+INTERRUPT = """
+import os, signal, socket, sys, threading, time
+from mqclient import pulsar
+url, topic, calls = sys.argv[1], sys.argv[2], sys.argv[3:]
+sent = 0.0
+def note(number, frame):
+    global sent
+    sent = time.monotonic()
+    signal.default_int_handler(number, frame)
+signal.signal(signal.SIGINT, note)
+nobody = socket.create_server(("127.0.0.1", 0), backlog=100)
+silent = pulsar.Client("pulsar://127.0.0.1:%d" % nobody.getsockname()[1], connect_timeout=60.0, operation_timeout=60.0)
+client = pulsar.Client(url, operation_timeout=60.0)
+empty = client.consumer(topic + "-empty", "s")
+client.producer(topic).send(b"x")
+taken = client.consumer(topic, "s", start="earliest")
+message = taken.receive(30)
+stuck = client.producer(topic + "-stuck")
+print("ready", flush=True)
+sys.stdin.readline()
+for call in calls:
+    threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        exec(call)
+        print("no interrupt in", call, flush=True)
+    except KeyboardInterrupt:
+        print(f"{time.monotonic() - sent:.4f} {call}", flush=True)
+os._exit(0)
+"""
+
+
+def test_ctrl_c_ends_every_blocking_call_at_once() -> None:
+    with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker:
+        line = [sys.executable, "-c", INTERRUPT, broker.pulsar_url, "orders", *CALLS.values()]
+        with subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+                for request in ("SEND", "ACK", "GET_LAST_MESSAGE_ID", "SEEK", "CLOSE_PRODUCER"):
+                    broker.control.drop(request, times=1000)
+                words, errors = process.communicate("\n", timeout=WITHIN)
+            finally:
+                process.kill()
+    assert process.returncode == 0, errors
+    took = {told: float(seconds) for seconds, _, told in (line.partition(" ") for line in words.splitlines())}
+    assert list(took) == list(CALLS.values())
+    late = [told for told, seconds in took.items() if seconds > 0.05]
+    assert len(late) <= 2, took  # a busy machine wakes somebody late now and then, not whoever waits
+    assert max(took.values()) < 2, took

@@ -203,7 +203,7 @@ async def test_a_namespace_that_requires_encryption(pulsar: PulsarCluster, topic
         began = time.monotonic()
         with pytest.raises(ConfigError, match=r"requires encryption: give the producer encrypt=Encryption") as caught:
             await client.producer(f"{namespace}/orders")
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 20  # a real broker's first topic of a namespace may take ten; asking on: 30
         assert f"{namespace}/orders" in str(caught.value)
 
 
