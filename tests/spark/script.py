@@ -9,6 +9,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from mqclient import pulsar, rocketmq
@@ -64,41 +65,47 @@ def error(do: Callable[[], Any]) -> str:
     return ""
 
 
-def oldest(given: dict[str, str]) -> dict[str, Any]:
-    """PySpark 4.0: batch, streams read, writers; what it cannot do is refused."""
+def version(given: dict[str, str]) -> dict[str, Any]:
+    """Any PySpark: batch, streams, writers, and what not every version has, which works or says what is needed."""
     import mqclient.spark
 
-    spark = session("local[2]", {})
-    found: dict[str, Any] = {"version": spark.version, **batch(spark, given, "oldest")}
-    create(given, "oldest-out")
+    spark = session("local[2]", {"spark.sql.python.filterPushdown.enabled": "true"})
+    prefix = "pyspark-" + spark.version.replace(".", "-")
+    found: dict[str, Any] = {"version": spark.version, **batch(spark, given, prefix)}
+    create(given, f"{prefix}-out")
     writers = {
-        "mq-rocketmq": mqclient.spark.rocketmq_writer(given["name_server"], topic="oldest-out"),
-        "mq-pulsar": mqclient.spark.pulsar_writer(given["url"], topic="oldest-out"),
+        "mq-rocketmq": mqclient.spark.rocketmq_writer(given["name_server"], topic=f"{prefix}-out"),
+        "mq-pulsar": mqclient.spark.pulsar_writer(given["url"], topic=f"{prefix}-out"),
     }
+
+    def stream(system: str, **options: str) -> Any:
+        source = spark.readStream.format(system).options(**address(given, system), topic=f"{prefix}-batch", **options)
+        return source.option("startingOffsets", "earliest").load().select("value").writeStream
+
+    def run(stream: Any, name: str) -> bool:
+        query = stream.option("checkpointLocation", f"{given['folder']}/{name}").trigger(availableNow=True).start()
+        return bool(query.awaitTermination(240))
+
     for system, writer in writers.items():
-        source = spark.readStream.format(system).options(**address(given, system), topic="oldest-batch")
-        frame = source.option("startingOffsets", "earliest").load().select("value")
-        checkpoint = f"{given['folder']}/{system}"
-        stream = frame.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
-        query = stream.trigger(availableNow=True).start()
-        found[f"{system} streamed"] = bool(query.awaitTermination(240))
-        found[f"{system} sent"] = arrived(given, system, "oldest-out") == Counter(range(COUNT))
-    sink = frame.writeStream.format("mq-pulsar").options(serviceUrl=given["url"], topic="x")
-    refused = sink.option("checkpointLocation", f"{given['folder']}/refused").trigger(availableNow=True)
-    found["stream write"] = error(lambda: refused.start().awaitTermination(120))
-    options = {**address(given, "mq-rocketmq"), "topic": "oldest-batch", "maxOffsetsPerTrigger": "10"}
-    limited = spark.readStream.format("mq-rocketmq").options(**options)
-    found["limit"] = error(
-        lambda: (
-            limited.load()
-            .writeStream.format("noop")
-            .option("checkpointLocation", f"{given['folder']}/limited")
-            .trigger(availableNow=True)
-            .start()
-            .awaitTermination(120)
-        )
+        found[f"{system} streamed"] = run(stream(system).foreachBatch(writer), system)
+        found[f"{system} sent"] = arrived(given, system, f"{prefix}-out") == Counter(range(COUNT))
+    sink = stream("mq-rocketmq").format("mq-pulsar").options(serviceUrl=given["url"], topic=f"{prefix}-sink")
+    found["stream write"] = error(lambda: run(sink, "sink")) or arrived(
+        given, "mq-pulsar", f"{prefix}-sink"
+    ) == Counter(range(COUNT))
+    limited = stream("mq-rocketmq", maxOffsetsPerTrigger="150").format("noop")
+    found["limit"] = error(lambda: run(limited, "limited")) or len(list(batches(given, "limited"))) == 2
+    options = {**address(given, "mq-rocketmq"), "topic": f"{prefix}-batch", "filterPushdown": "true"}
+    frame = spark.read.format("mq-rocketmq").options(**options)
+    found["filters"] = (
+        error(lambda: frame.load().where("queue = 1").count()) or frame.load().where("queue = 1").count() == COUNT // 2
     )
     return found
+
+
+def batches(given: dict[str, str], name: str) -> Iterator[Path]:
+    """What a query that ended has noted as done."""
+    return (Path(given["folder"]) / name / "commits").glob("[0-9]*")
 
 
 def connect(given: dict[str, str]) -> dict[str, Any]:
@@ -175,7 +182,7 @@ def speculation(given: dict[str, str]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     what: dict[str, Callable[[dict[str, str]], dict[str, Any]]] = {
-        "oldest": oldest,
+        "version": version,
         "connect": connect,
         "speculation": speculation,
     }
