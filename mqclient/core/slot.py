@@ -16,8 +16,6 @@ from mqclient.errors import MQError
 
 T = TypeVar("T")
 
-_PENDING = object()
-
 
 class Slot(Generic[T]):
     """One request's outcome. Callbacks run where the slot is completed: inside the engine.
@@ -30,7 +28,7 @@ class Slot(Generic[T]):
     7
     """
 
-    __slots__ = ("_callbacks", "_error", "_value")
+    __slots__ = ("_callbacks", "_value", "done", "error")
 
     awaitable = False
     """True in what a task may await by itself, without the driver's help."""
@@ -38,29 +36,25 @@ class Slot(Generic[T]):
     """False in `Wake`: a driver then knows that the answer is not on its way."""
 
     def __init__(self) -> None:
-        self._value: Any = _PENDING
-        self._error: BaseException | None = None
+        # Plain attributes: a waiting send looks at `done` five times.
+        self.done = False
+        """Turns true once, after the outcome was written; only `complete` and `fail` write it."""
+        self.error: BaseException | None = None
+        self._value: Any = None
         self._callbacks: list[Callable[[Slot[T]], None]] = []
-
-    @property
-    def done(self) -> bool:
-        return self._value is not _PENDING
-
-    @property
-    def error(self) -> BaseException | None:
-        return self._error
 
     def complete(self, value: T) -> None:
         """Pending becomes done; a second completion is a late one and changes nothing."""
-        if self._value is _PENDING:
+        if not self.done:
             self._value = value
+            self.done = True
             if self._callbacks:
                 self._tell()
 
     def fail(self, error: BaseException) -> None:
-        if self._value is _PENDING:
-            self._error = error
-            self._value = None
+        if not self.done:
+            self.error = error
+            self.done = True
             if self._callbacks:
                 self._tell()
 
@@ -79,7 +73,7 @@ class Slot(Generic[T]):
     def then(self, callback: Callable[[Slot[T]], None]) -> None:
         """Call back when done, at once if it is; callbacks run in the order in which they were given."""
         self._callbacks.append(callback)
-        if self._value is not _PENDING:
+        if self.done:
             self._tell()
 
     def watch(self, callback: Callable[[Slot[T]], None]) -> None:
@@ -88,9 +82,9 @@ class Slot(Generic[T]):
 
     def result(self) -> T:
         """The value, or the error raised; asking a pending slot is a bug of the caller."""
-        if self._error is not None:
-            raise self._error
-        if self._value is _PENDING:
+        if self.error is not None:
+            raise self.error
+        if not self.done:
             raise MQError("the slot is still pending")
         return cast(T, self._value)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from math import inf
 from time import monotonic
 from typing import Any, Final
@@ -34,15 +33,21 @@ def borrow(
             if not connection.borrowed:
                 connection.borrowed = True
                 reader.watch(connection)
-            waiter.bell = desk.own_bell()
+            bell = waiter.bell = desk.own_bell()
             began = monotonic()
             until = began + (_SECONDS if slot.expects_reply else _MOMENT)
             if deadline is not None and deadline < until:
                 until = deadline
             if not slot.expects_reply:  # it may be there already: beside a busy thread, to poll would cost a turn
                 reader.read(connection)
-            wait = connection.wait or desk.wait
-            _read_until(connection, reader, wait, waiter, slot, until, until - began)
+            wait, left = connection.wait or desk.wait, until - began
+            while not slot.done and connection.link is not None and not waiter.woken and left > 0:
+                blocked = wait(connection.fd, int(left * 1000) + 1, bell.fd)
+                if not blocked:
+                    reader.read(connection)
+                elif blocked == WOULD_BLOCK:
+                    bell.silence()  # perhaps rung, for this wait or, late, for the one before
+                left = until - monotonic()
     finally:
         waiter.bell = None
         if reading._is_owned():  # type: ignore[attr-defined]
@@ -53,26 +58,6 @@ def streams(connection: Connection) -> bool:
     """Whether something came a moment ago, so that more may be on its way."""
     link = connection.link
     return link is not None and monotonic() - link.last_read < _MOMENT
-
-
-def _read_until(
-    connection: Connection,
-    reader: ReaderThread,
-    wait: Callable[[int, int, int], int],
-    waiter: Waiter,
-    slot: Slot[Any],
-    until: float,
-    left: float,
-) -> None:
-    bell = waiter.bell
-    assert bell is not None
-    while not slot.done and connection.link is not None and not waiter.woken and left > 0:
-        blocked = wait(connection.fd, int(left * 1000) + 1, bell.fd)
-        if not blocked:
-            reader.read(connection)
-        elif blocked == WOULD_BLOCK:
-            bell.silence()  # perhaps rung, for this wait or, late, for the one before
-        left = until - monotonic()
 
 
 def _give_back(connection: Connection, reader: ReaderThread, began: float) -> None:

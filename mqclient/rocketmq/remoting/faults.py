@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 LADDER: Final = ((15.0, 30.0), (5.0, 10.0), (3.0, 6.0), (1.8, 5.0), (0.55, 2.0))
 """An answer that took so many seconds at least: its broker is avoided for so many."""
 ISOLATED: Final = 10.0
+_NONE: Final[Set[str]] = frozenset()
 
 
 class Faults:
@@ -31,6 +33,8 @@ class Faults:
         """It refused, was silent, or could not be reached."""
         self._until[broker] = now + ISOLATED
 
-    def avoided(self, now: float) -> set[str]:
+    def avoided(self, now: float) -> Set[str]:
         """Brokers to be left alone now."""
+        if not self._until:
+            return _NONE
         return {broker for broker, until in self._until.items() if until > now}

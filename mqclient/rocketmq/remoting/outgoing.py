@@ -30,6 +30,8 @@ STORED: Final = frozenset(
     }
 )
 SUCCESS: Final = int(Response.SUCCESS)
+SAFE: Final = "SEND_OK"
+"""What receipts call it."""
 ANSWER: Final = ("queueId", "queueOffset", "msgId", "transactionId", "recallHandle")
 """What a send's answer tells of the place where it stored."""
 AROUND: Final = 22
@@ -153,7 +155,7 @@ class Stored(Sequence[Receipt]):
         self._first = int(first or -1)
         self._offset_ids: list[str] | None = None
         code = frame.code
-        self.status = "SEND_OK" if code == SUCCESS else Response(code).name
+        self.status = SAFE if code == SUCCESS else Response(code).name
 
     def __len__(self) -> int:
         return len(self._ids)

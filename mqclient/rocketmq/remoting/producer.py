@@ -18,7 +18,7 @@ from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.faults import Faults
 from mqclient.rocketmq.remoting.guards import Guards
 from mqclient.rocketmq.remoting.many import Chain, Many, Part, plan
-from mqclient.rocketmq.remoting.outgoing import Prepared, Preparer, Stored, check_batch_limits
+from mqclient.rocketmq.remoting.outgoing import SAFE, Prepared, Preparer, Stored, check_batch_limits
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.routes import Route
 from mqclient.rocketmq.remoting.sending import Sending
@@ -257,7 +257,8 @@ class ProducerEngine:
     def ended(self, sending: Sending, outcome: Stored | BaseException) -> None:
         if self.sendings.pop(sending, sending) is not None:  # of before the fork
             return
-        self._counts[_verdict(outcome)] += len(sending.prepared.ids)
+        safe = type(outcome) is Stored and outcome.status is SAFE
+        self._counts["stored" if safe else _verdict(outcome)] += len(sending.prepared.ids)
         if not self._told_of_ends:
             return
         hooks = self.preparer.hooks
@@ -329,7 +330,7 @@ def _all_steps(slots: Sequence[Slot[Any]]) -> Steps[None]:
 
 def _verdict(outcome: Stored | BaseException) -> str:
     if isinstance(outcome, Stored):
-        return "stored" if outcome.status == "SEND_OK" else "weaker"
+        return "stored" if outcome.status == SAFE else "weaker"
     return "unknown" if getattr(outcome, "outcome_unknown", True) else "failed"
 
 
