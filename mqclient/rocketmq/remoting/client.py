@@ -187,6 +187,12 @@ class ClientEngine:
         since = self.driver.now.mono - seconds
         return max(1, sum(when >= since for when in self._opened.get(address, ())))
 
+    def ready(self) -> bool:
+        """Whether there is a connection, and every consumer can work with what it has."""
+        if self.closed or not any(link.state == "open" for link in self.links.values()):
+            return False
+        return all(member.ready() for member in self.consumers.values())
+
     # ---- requests
 
     def link(self, address: str) -> Link:

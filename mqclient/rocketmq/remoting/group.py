@@ -146,6 +146,17 @@ class Member:
             whose = "belongs to the parent process: make another one in this one" if self.abandoned else "is closed"
             raise ClosedError(f"the consumer of group {self.group!r} {whose}")
 
+    def ready(self) -> bool:
+        """Whether every queue of ours can be pulled just now: its broker is there and knows what we subscribe to."""
+        links, routes = self.client.links, self.client.routes
+        for queue, held in self.queues.items():
+            address = routes.address(queue.broker_name) or ""
+            if address not in links or links[address].state != "open":
+                return False
+            if self.subscriptions.usable(address, queue.topic) < held.version:
+                return False
+        return not self.closed and self.rebalance.rounds > 0
+
     def _persist(self, now: Now) -> None:
         if not self.closed:
             self.client.timers.after(self.client.options.persist_interval, self._persist)

@@ -155,6 +155,14 @@ class Client(Lazily):
             slot = run_steps(AdminEngine(self._engine).topics_steps())
         self._driver.wait(slot, self._driver.deadline(timeout))
 
+    def ready(self) -> bool:
+        """For probes; nobody is asked. There is a connection, and consumers can pull every queue that they have.
+
+        A client that did nothing yet has no connection: `ping()` makes one.
+        """
+        with self._driver.enter():
+            return self._engine.ready()
+
     def diagnose(self) -> dict[str, Any]:
         """Links, topics, groups and their queues as they are now."""
         with self._driver.enter():

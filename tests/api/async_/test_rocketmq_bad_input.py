@@ -229,6 +229,23 @@ async def test_who_may_not_is_told_so(there: Elsewhere, auth: Any, step: str) ->
     assert "guessed" not in str(error)
 
 
+async def test_a_broker_may_want_to_see_our_certificate(tmp_path: Path, impl: str) -> None:
+    made = make(tmp_path)
+    settings: dict[str, Any] = {
+        "tlsCertificateFilePath": made.certificate,
+        "tlsKeyFilePath": made.key,
+        "tlsTrustCertsFilePath": made.authority,
+        "tlsRequireTrustedClientCertOnConnect": True,
+    }
+    with EmbeddedBroker(doors=["rocketmq"], impl="pure", **settings) as broker:
+        ours = TLS(trust=made.authority, certificate=made.certificate, key=made.key)
+        async with Client(broker.name_server, impl=impl, tls=ours) as client:
+            await send(client, unique("sealed"))
+        async with Client(broker.name_server, impl=impl, tls=TLS(trust=made.authority), **TIMES) as client:
+            error = await raised(MQError, broker.name_server, lambda: send(client, unique("sealed")))
+        assert not isinstance(error, ConfigError)
+
+
 async def test_a_broken_offset_file_is_one_warning_and_memory_goes_on(
     rocketmq: RocketMQCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -199,3 +199,29 @@ async def test_context_variables_reach_the_handler(rocketmq: RocketMQCluster, im
     finally:
         TENANT.reset(token)
     assert seen == ["acme"]
+
+
+async def test_beats_and_probes_do_not_wait_for_handlers(rocketmq: RocketMQCluster, impl: str) -> None:
+    topic, group, began, go_on = unique("orders"), unique("g"), Event(), Event()
+
+    async def handle(messages: Any) -> None:
+        began.set()
+        await go_on.wait(WITHIN)
+
+    async with Client(rocketmq.name_server, impl=impl, heartbeat_interval=0.05, route_interval=0.05) as client:
+        assert not client.ready()
+        await filled(client, topic, 2)
+        assert client.ready()
+        async with client.push_consumer(group, topic, handle, start="first", batch=1, threads=1) as consumer:
+            await began.wait(WITHIN)
+            async with client.admin() as admin:  # what brokers ask of us does not wait, either
+                info = await admin.running_info(group, client.client_id)
+            assert info["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+            await eventually(client.ready)
+            if rocketmq.embedded is not None:
+                count = rocketmq.embedded.control.count
+                beats = count("HEART_BEAT")
+                await eventually(lambda: count("HEART_BEAT") > beats + 4)
+            assert consumer.diagnose()["handled"] == 0
+            go_on.set()
+    assert not client.ready()

@@ -200,3 +200,29 @@ def test_context_variables_reach_the_handler(rocketmq: RocketMQCluster, impl: st
     finally:
         TENANT.reset(token)
     assert seen == ["acme"]
+
+
+def test_beats_and_probes_do_not_wait_for_handlers(rocketmq: RocketMQCluster, impl: str) -> None:
+    topic, group, began, go_on = unique("orders"), unique("g"), Event(), Event()
+
+    def handle(messages: Any) -> None:
+        began.set()
+        go_on.wait(WITHIN)
+
+    with Client(rocketmq.name_server, impl=impl, heartbeat_interval=0.05, route_interval=0.05) as client:
+        assert not client.ready()
+        filled(client, topic, 2)
+        assert client.ready()
+        with client.push_consumer(group, topic, handle, start="first", batch=1, threads=1) as consumer:
+            began.wait(WITHIN)
+            with client.admin() as admin:  # what brokers ask of us does not wait, either
+                info = admin.running_info(group, client.client_id)
+            assert info["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+            eventually(client.ready)
+            if rocketmq.embedded is not None:
+                count = rocketmq.embedded.control.count
+                beats = count("HEART_BEAT")
+                eventually(lambda: count("HEART_BEAT") > beats + 4)
+            assert consumer.diagnose()["handled"] == 0
+            go_on.set()
+    assert not client.ready()

@@ -85,6 +85,31 @@ def test_a_broker_that_says_nothing_does_not_keep_us(cluster: VirtualCluster) ->
     assert cluster.broker.offsets.stored["g", "orders", 0] == 6
 
 
+def test_ready_is_who_can_pull_all_that_is_his(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    assert not client.engine.ready()  # nobody was asked yet
+    cluster.control.drop("HEART_BEAT", times=9)
+    push = client.push("g", "orders", start="first")
+    assert not client.engine.ready()
+    cluster.world.advance(40)
+    assert client.engine.ready()
+    (held,) = (held for queue, held in push.member.queues.items() if queue.topic == "orders")
+    held.version += 1
+    assert not client.engine.ready()
+    held.version -= 1
+    for link in client.engine.links.values():
+        link.state, kept = "connecting", link.state
+        assert not push.member.ready() or str(link.address) == "names:9876"
+        link.state = kept
+    assert client.engine.ready()
+    push.close()
+    assert not push.member.ready()
+    assert client.engine.ready()  # a client without consumers
+    with client.driver.enter():
+        client.engine.close()
+    assert not client.engine.ready()
+
+
 def test_a_queue_given_up_is_told_at_once(cluster: VirtualCluster) -> None:
     cluster.topic("wide", 2)
     first = cluster.client().push("g", "wide", start="first")
