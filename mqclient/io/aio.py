@@ -376,8 +376,9 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = True
 
     def resume_writing(self) -> None:
+        # Not at once: asyncio, which calls this while it writes, would end a connection twice whose next write fails.
         self._paused = False
-        self.flush()
+        self._driver._loop.call_soon(self.flush)
 
     def connection_lost(self, error: BaseException | None) -> None:
         self._lose(error)

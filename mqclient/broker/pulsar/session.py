@@ -85,7 +85,7 @@ class Session(asyncio.Protocol):
     def _adopt(self, transport: asyncio.Transport) -> None:
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._transport = transport
-        host, port = transport.get_extra_info("peername")[:2]
+        host, port = (transport.get_extra_info("peername") or ("", 0))[:2]  # None: it is gone again
         self.peer = f"{host}:{port}"
         self.door.sessions.add(self)
         self._alarm = self.house.clock.after(KEEP_ALIVE, self._keep_alive)

@@ -128,7 +128,7 @@ class Peer(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._transport = transport
-        host, port = self.host = transport.get_extra_info("peername")[:2]
+        host, port = self.host = (transport.get_extra_info("peername") or self.host)[:2]  # None: it is gone again
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._server.peers.add(self)
 
@@ -153,8 +153,9 @@ class Peer(asyncio.Protocol):
         self._slow = True
 
     def resume_writing(self) -> None:
+        # Not here: asyncio, which calls this while it writes, would end a connection twice whose next write fails.
         self._slow = False
-        self._work()
+        self._server.loop.call_soon(self._work)
 
     def _work(self) -> None:
         """Serve what was asked, as far as the answers have room: who does not read is not heard either."""

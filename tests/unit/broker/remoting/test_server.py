@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import ExitStack
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqclient.broker import EmbeddedBroker
-from mqclient.broker.remoting.server import kind_of
+from mqclient.broker.remoting.server import Peer, kind_of
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Request
 from tests.unit.broker.remoting.conftest import Connect
@@ -94,6 +95,45 @@ def test_a_oneway_request_is_never_answered(raw: Raw) -> None:
 def test_answers_to_nothing_are_passed_over(raw: Raw) -> None:
     raw._socket.sendall(raw.codec.encode_frame(0, 12345, flag=1))
     assert raw.ask(Request.GET_MAX_OFFSET, **ASK).code == 0
+
+
+def test_what_waited_for_room_is_served_in_a_turn_of_its_own(connect: Connect, broker: EmbeddedBroker) -> None:
+    """asyncio tells of room while it writes: a write that failed in there ended the connection twice."""
+    (server,) = (service.server for service in broker._doors[0].services)  # type: ignore[attr-defined]
+    before = set(server.peers)
+    raw = connect()
+    assert raw.ask(Request.GET_MAX_OFFSET, **ASK).code == 0
+    (peer,) = server.peers - before
+
+    def resume() -> tuple[int, int]:
+        peer.resume_writing()
+        return len(peer._frames), len(peer._out)
+
+    broker.control.call(peer.pause_writing)
+    opaque = raw.tell(Request.GET_MAX_OFFSET, **ASK)
+    while not broker.control.call(lambda: len(peer._frames)):
+        pass
+    assert broker.control.call(resume) == (1, 0)
+    assert raw.answer(opaque).code == 0
+
+
+class Gone(asyncio.Transport):
+    """A connection that was reset before anybody looked: its peer has no name any more."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+def test_who_left_before_it_was_seen_is_let_go(broker: EmbeddedBroker) -> None:
+    (server,) = (service.server for service in broker._doors[0].services)  # type: ignore[attr-defined]
+    peer = Peer(server)
+    broker.control.call(peer.connection_made, Gone())
+    assert peer.address == ":0"
+    broker.control.call(peer.connection_lost, None)
+    assert peer not in server.peers
 
 
 def test_many_requests_in_one_write_are_all_answered(raw: Raw) -> None:
