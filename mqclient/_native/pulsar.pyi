@@ -7,6 +7,7 @@ its protocol default where that says the same. Hot commands have hand-made codec
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import GenericAlias
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, final, overload
 
 from typing_extensions import Buffer, TypeVar
@@ -285,6 +286,7 @@ class Message(Generic[_T]):
     __ack_id__: ClassVar[object]
     """For `permits.AckSet`: see `_native/common/ack_id.pxd`; None in the pure twin."""
 
+    def __class_getitem__(cls, kind: Any, /) -> GenericAlias: ...
     @property
     def body(self) -> bytes: ...
     @property

@@ -19,6 +19,7 @@ from mqclient.config import TLS
 from mqclient.core.driver import AsyncDriver
 from mqclient.io.aio import AsyncioDriver
 from mqclient.io.opening import Opening
+from mqclient.io.pickled import Lazily
 from mqclient.io.tls import encrypted
 from mqclient.io.web import Web
 from mqclient.pulsar import opening, producing, subscribing
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Consumer", "Producer", "Reader", "TableView", "Transaction"]
 
 
-class Client:
+class Client(Lazily):
     """One client of one cluster. Producers and consumers share its connections and are closed with it.
 
     `url`: `pulsar://host:port`, also with several hosts; `pulsar+ssl://`; `http(s)://` where brokers are looked up over
     HTTP; or a `Failover`. Times are seconds. `tls`: of pulsar+ssl:// and https:// URLs; the other side is checked
     unless it says not to. `memory_limit`: bytes of bodies that producers may have in flight. `listener`: which of the
     brokers' addresses is wanted, where they have several. `impl`: "native" or "pure", by default what MQCLIENT_IMPL
-    asks for.
+    asks for. A pickled client is, elsewhere, one with connections of its own, made when it is used.
     """
 
     def __init__(
@@ -64,6 +65,19 @@ class Client:
         listener: str | None = None,
         impl: str | None = None,
     ) -> None:
+        self._recipe = (
+            url,
+            {
+                "auth": auth,
+                "tls": tls,
+                "operation_timeout": operation_timeout,
+                "connect_timeout": connect_timeout,
+                "keep_alive": keep_alive,
+                "memory_limit": memory_limit,
+                "listener": listener,
+                "impl": impl,
+            },
+        )
         namespace = _impl.default if impl is None else _impl.select(impl)
         first = url.primary if isinstance(url, Failover) else url
         sealed = encrypted(tls or TLS()) if first.startswith(("pulsar+ssl://", "https://")) else None
@@ -84,6 +98,9 @@ class Client:
         )
         with self._driver.enter():
             self._driver.attach(self._engine)
+
+    def _make(self, url: str | Failover, options: dict[str, Any]) -> None:
+        self.__init__(url, **options)  # type: ignore[misc]
 
     def producer(
         self, topic: str, *, schema: Schema[T] | None = None, timeout: float | None = None, **options: Any

@@ -8,13 +8,14 @@ from typing import Any, Generic
 
 from mqclient.core.driver import AsyncDriver
 from mqclient.core.steps import run_steps
+from mqclient.io.pickled import Lazily
 from mqclient.pulsar.table import Table, value_of
 from mqclient.pulsar.typed import T
 
 __all__ = ["TableView"]
 
 
-class TableView(Generic[T]):
+class TableView(Lazily, Generic[T]):
     """Made by `Client.table_view`: of each key what was said last, kept up to date. Reading waits for nothing."""
 
     def __init__(self, driver: AsyncDriver, table: Table) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import TracebackType
 
 from mqclient.core.driver import AsyncDriver
+from mqclient.io.pickled import Lazily
 from mqclient.pulsar import transactions
 
 __all__ = ["Transaction"]
 
 
-class Transaction:
+class Transaction(Lazily):
     """Made by `Client.transaction`. What is sent and acknowledged in it takes effect as a whole, or not at all.
 
     Left without an error it is committed, with one aborted, unless that was done inside.

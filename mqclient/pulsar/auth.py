@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -94,14 +95,15 @@ def _checked(found: object) -> bytes:
 
 
 def _written(token: str) -> Callable[[], str]:
-    """By its prefix: `token:`, `file:` (read each time: it may be replaced), `env:`; else the token itself."""
+    """By its prefix: `token:`, `file:` (read each time: it may be replaced), `env:`; else the token itself. It can be
+    pickled, as what is a lambda cannot."""
     kind, _, rest = token.partition(":")
     if kind == "file":
         path = unquote(urlsplit(token).path) if rest.startswith("//") else rest
-        return lambda: _read(path)
+        return partial(_read, path)
     if kind == "env":
-        return lambda: _environment(rest)
-    return lambda: rest if kind == "token" else token
+        return partial(_environment, rest)
+    return partial(str, rest if kind == "token" else token)
 
 
 def _read(path: str) -> str:

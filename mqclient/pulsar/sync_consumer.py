@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from mqclient.core.driver import SyncDriver
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import sync_stopping
+from mqclient.io.pickled import Lazily
 from mqclient.pulsar import opening, reading, txn_acks
 from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
@@ -28,7 +29,7 @@ Position: TypeAlias = "MessageId | datetime | int"
 Seek: TypeAlias = "Position | Mapping[str, Position] | Callable[[str], Position | None]"
 
 
-class Receiving(Generic[T]):
+class Receiving(Lazily, Generic[T]):
     """What consumers and readers have in common: taking messages, and moving the position."""
 
     def __init__(self, driver: SyncDriver, engine: Engine) -> None:

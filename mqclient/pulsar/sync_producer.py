@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from mqclient.core.driver import SyncDriver
+from mqclient.io.pickled import Lazily
 from mqclient.pulsar import opening
 from mqclient.pulsar.columns import Rows, prepare_rows
 from mqclient.pulsar.outgoing import prepare_many, results, within
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer(Generic[T]):
+class Producer(Lazily, Generic[T]):
     """Made by `Client.producer`. A message goes out as soon as nothing is in flight; else it gathers in a batch."""
 
     def __init__(self, driver: SyncDriver, engine: Engine, prepare: Any = None) -> None:

@@ -1,15 +1,20 @@
-"""What only a process of its own shows of a Pulsar client: exits without close, Ctrl-C in whatever waits."""
+"""What only a process of its own shows of a Pulsar client: exits without close, pickles, Ctrl-C."""
 
 from __future__ import annotations
 
+import multiprocessing
+import pickle
 import subprocess
 import sys
+import threading
 import time
+from typing import Any
 
 import pytest
 
 from mqclient import pulsar as face
 from mqclient.broker import EmbeddedBroker
+from mqclient.pulsar import aio
 from tests.support.pulsar_cluster import PulsarCluster
 
 WITHIN = 60.0
@@ -100,6 +105,51 @@ def test_exit_when_the_broker_is_gone() -> None:
     assert "50 of the producer of persistent://public/default/orders" in words
     assert "Traceback" not in words
     assert time.monotonic() - began < 15
+
+
+def work(client: Any, topic: str, name: str) -> None:
+    """In a process of multiprocessing: nothing is closed."""
+    producer = client.producer(topic)
+    for number in range(10):
+        producer.submit(f"{name}-{number}".encode())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_multiprocessing(pulsar: PulsarCluster, topic: str, method: str) -> None:
+    context: Any = multiprocessing.get_context(method)
+    with face.Client(pulsar.url, operation_timeout=40.0) as client, client.consumer(topic, "s") as consumer:
+        workers = [context.Process(target=work, args=(client, topic, f"child-{number}")) for number in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(WITHIN)
+        assert [worker.exitcode for worker in workers] == [0, 0]
+        seen = sorted(consumer.receive(30).body for _ in range(20))
+    assert seen == sorted(f"child-{child}-{number}".encode() for child in range(2) for number in range(10))
+
+
+def test_a_pickled_client_connects_when_it_is_used(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    given: dict[str, Any] = {"auth": face.token("secret"), "operation_timeout": 41.0, "impl": impl}
+    with face.Client(pulsar.url, **given) as client:
+        data, threads = pickle.dumps(client), threading.active_count()
+        there = pickle.loads(data)
+        assert threading.active_count() == threads
+        with there, there.producer(topic) as producer, client.consumer(topic, "s", start="earliest") as consumer:
+            producer.send(b"x")
+            assert consumer.receive(30).body == b"x"
+            assert there._engine.operation_timeout == 41.0
+            assert there._engine.impl is client._engine.impl
+            for one in (producer, consumer):
+                with pytest.raises(TypeError, match="cannot be pickled: make another one in the other process"):
+                    pickle.dumps(one)
+
+
+async def test_a_pickled_client_of_a_loop(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        there = pickle.loads(pickle.dumps(client))
+        async with there, there.reader(topic, start="earliest") as reader:
+            await producer.send(b"x")
+            assert (await reader.receive(30)).body == b"x"
 
 
 CALLS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,22 @@ import pytest
 
 from mqclient import pulsar
 from mqclient.errors import ConfigError
-from mqclient.pulsar.auth import NoAuthentication, TokenAuthentication, basic, mutual_tls, token
+from mqclient.pulsar.auth import NoAuthentication, TlsAuthentication, TokenAuthentication, basic, mutual_tls, token
 from tests.support.pulsar_world import PulsarWorld
 
 
 def test_nothing_to_show() -> None:
     assert (NoAuthentication().method, NoAuthentication().data()) == ("none", None)
     assert (mutual_tls().method, mutual_tls().data()) == ("tls", None)
+
+
+def test_credentials_travel_with_their_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("filed")
+    monkeypatch.setenv("OUR_TOKEN", "set")
+    given = [token("a"), token("token:b"), token(f"file:{tmp_path}/token"), token("env:OUR_TOKEN"), basic("anna", "c")]
+    there = pickle.loads(pickle.dumps(given))
+    assert [auth.data() for auth in there] == [b"a", b"b", b"filed", b"set", b"anna:c"]
+    assert isinstance(pickle.loads(pickle.dumps(mutual_tls())), TlsAuthentication)
 
 
 def test_user_and_password() -> None:
