@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +31,11 @@ class Batch:
         self._ledger = -1
         self._entry = -1
         self._error: MQError | None = None
-        self._callbacks: deque[tuple[Callable[[Any], object], int]] = deque()
-        self._watchers: list[Callable[[Batch], None]] = []
-        self._slots: list[tuple[Slot[Any], int]] = []
-        self._waits: list[SendWait] = []
+        self._callbacks: list[tuple[Callable[[Any], object], int]] = []
+        # Made when needed: an entry that was submitted and forgotten would have three for nothing.
+        self._watchers: list[Callable[[Batch], None]] | None = None
+        self._slots: list[tuple[Slot[Any], int]] | None = None
+        self._waits: list[SendWait] | None = None
         self.sequence_id = sequence_id
         self.deadline = deadline
         self.count = 0
@@ -115,19 +115,26 @@ class Batch:
         """Tell the engine's own: at once if done."""
         if self.done:
             watcher(self)
+        elif self._watchers is None:
+            self._watchers = [watcher]
         else:
             self._watchers.append(watcher)
 
     def watch(self, index: int) -> Slot[Any]:
         """A slot for the outcome of message `index`."""
         slot: Slot[Any] = Slot()
+        if self._slots is None:
+            self._slots = []
         self._slots.append((slot, index))
         return slot
 
     def awaited(self, index: int, loop: Any) -> SendWait:
         """As `watch`, for a task of this loop: tasks that wait for one batch are woken in one turn."""
         wait: SendWait = self._client.impl.handover.SendWait(self, index, loop)
-        self._waits.append(wait)
+        if self._waits is None:
+            self._waits = [wait]
+        else:
+            self._waits.append(wait)
         return wait
 
     def arrive(self, ledger: int, entry: int) -> bool:
@@ -153,25 +160,32 @@ class Batch:
             self.window.give(0, self.count)
         self.frame = b""
         self.first = None
-        slots, self._slots = self._slots, []
+        if self._slots is not None:
+            self._tell_slots(self._slots)
+        if self._waits is not None:
+            waits, self._waits = self._waits, None
+            self._client.driver.deliver(self._client.impl.handover.wake, waits)
+        if self._watchers is not None:
+            watchers, self._watchers = self._watchers, None
+            for watcher in watchers:
+                watcher(self)
+        if self._callbacks:
+            self._client.driver.run_user(self._call_back, None)
+
+    def _tell_slots(self, slots: list[tuple[Slot[Any], int]]) -> None:
+        self._slots = None
         for slot, index in slots:
             if self._error is not None:
                 slot.fail(self._error)
             else:
                 slot.complete(self.outcome(index))
-        if self._waits:
-            waits, self._waits = self._waits, []
-            self._client.driver.deliver(self._client.impl.handover.wake, waits)
-        watchers, self._watchers = self._watchers, []
-        for watcher in watchers:
-            watcher(self)
-        if self._callbacks:
-            self._client.driver.run_user(self._call_back, None)
 
     def _call_back(self, _: Any) -> None:
+        callbacks = self._callbacks
+        callbacks.reverse()  # popped from the end: one that comes meanwhile is the next
         while True:
             try:
-                callback, index = self._callbacks.popleft()
+                callback, index = callbacks.pop()
             except IndexError:
                 return
             callback(self._client.impl.handover.SendFuture(self, index))

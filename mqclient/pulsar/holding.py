@@ -20,26 +20,26 @@ class Held:
     and each of them is a reason to write, so nothing waits longer than for the answer to what went before.
     """
 
-    __slots__ = ("_alarm", "_driver", "_frames", "_patience", "_since", "_size", "_timers", "_write")
+    __slots__ = ("_alarm", "_driver", "_patience", "_since", "_size", "_timers", "_write", "frames")
 
     def __init__(self, driver: Driver, timers: Timers, patience: float, write: Callable[[list[bytes]], None]) -> None:
         self._driver = driver
         self._timers = timers
         self._patience = patience
         self._write = write
-        self._frames: list[bytes] = []
+        self.frames: list[bytes] = []
         self._size = 0
         self._since = 0.0
         self._alarm: Timer | None = None
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self.frames)
 
     def add(self, frame: bytes) -> None:
         now = self._driver.now.mono
-        if not self._frames:
+        if not self.frames:
             self._since = now
-        self._frames.append(frame)
+        self.frames.append(frame)
         self._size += len(frame)
         if self._size >= MOST or now - self._since >= SECONDS:
             self._write(self.take())
@@ -48,7 +48,7 @@ class Held:
 
     def take(self) -> list[bytes]:
         """All of them, for the caller to write or to forget."""
-        frames, self._frames = self._frames, []
+        frames, self.frames = self.frames, []
         self._size = 0
         return frames
 
@@ -61,5 +61,5 @@ class Held:
 
     def _on_alarm(self, now: Now) -> None:
         self._alarm = None
-        if self._frames:
+        if self.frames:
             self._write(self.take())

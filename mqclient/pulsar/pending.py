@@ -14,48 +14,48 @@ from mqclient.pulsar.batch import Batch
 class Pending:
     """Receipts come in the order of sending, as the broker promises; `match` says what one means."""
 
-    __slots__ = ("_expiry", "_queue", "_timeout", "_timers", "_topic")
+    __slots__ = ("_expiry", "_timeout", "_timers", "_topic", "queue")
 
     def __init__(self, timers: Timers, topic: str, timeout: float) -> None:
         self._timers = timers
         self._topic = topic
         self._timeout = timeout
-        self._queue: deque[Batch] = deque()
+        self.queue: deque[Batch] = deque()
         self._expiry: Timer | None = None
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self.queue)
 
     def __iter__(self) -> Iterator[Batch]:
-        return iter(self._queue)
+        return iter(self.queue)
 
     @property
     def messages(self) -> int:
-        return sum(batch.count for batch in self._queue)
+        return sum(batch.count for batch in self.queue)
 
     @property
     def head(self) -> Batch:
-        return self._queue[0]
+        return self.queue[0]
 
     @property
     def last(self) -> Batch:
-        return self._queue[-1]
+        return self.queue[-1]
 
     def append(self, batch: Batch) -> None:
-        if not self._queue:
+        if not self.queue:
             self._watch(batch.deadline)
-        self._queue.append(batch)
+        self.queue.append(batch)
 
     def pop(self) -> Batch:
-        return self._queue.popleft()
+        return self.queue.popleft()
 
     def is_late(self, sequence_id: int) -> bool:
         """Of an entry that timed out, or was told before."""
-        return not self._queue or sequence_id < self._queue[0].sequence_id
+        return not self.queue or sequence_id < self.queue[0].sequence_id
 
     def find(self, sequence_id: int) -> Batch | None:
         """The one that a receipt for this id is about."""
-        for batch in self._queue:
+        for batch in self.queue:
             if batch.sequence_id <= sequence_id <= (batch.sequence_id if batch.scattered else batch.last_sequence_id):
                 return batch
         return None
@@ -64,7 +64,7 @@ class Pending:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        queue, self._queue = self._queue, deque()
+        queue, self.queue = self.queue, deque()
         for batch in queue:
             batch.fail(error)
 
@@ -75,9 +75,9 @@ class Pending:
 
     def _on_expiry(self, now: Now) -> None:
         self._expiry = None
-        while self._queue and self._queue[0].deadline <= now.mono:
-            batch = self._queue.popleft()
+        while self.queue and self.queue[0].deadline <= now.mono:
+            batch = self.queue.popleft()
             text = f"no receipt from {self._topic} in {self._timeout} s"
             batch.fail(DeadlineError(text).about(request="CommandSend"))
-        if self._queue:
-            self._watch(self._queue[0].deadline)
+        if self.queue:
+            self._watch(self.queue[0].deadline)

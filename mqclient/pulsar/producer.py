@@ -242,7 +242,7 @@ class ProducerEngine:
 
     @property
     def idle(self) -> bool:
-        return not len(self.pending)
+        return not self.pending.queue
 
     @property
     def limit(self) -> int:
@@ -253,7 +253,7 @@ class ProducerEngine:
     def ship(self, batch: Batch) -> None:
         self.counts["messages"] += batch.count
         self.counts["batches"] += 1
-        joins = self._joins and not batch.batched and len(self.pending)
+        joins = self._joins and not batch.batched and not self.idle
         self.pending.append(batch)
         connection = self.attachment.connection
         if connection is None or not self.attachment.attached:
@@ -268,7 +268,7 @@ class ProducerEngine:
         connection = self.attachment.connection
         frames = self._held.take() if frames is None else frames
         if frames and connection is not None and self.attachment.attached:
-            connection.write(*frames)
+            connection.write(b"".join(frames))  # a system call takes 64 pieces, and copying so little is cheaper
 
     # ---- told by attachment and connection
 
@@ -340,6 +340,11 @@ class ProducerEngine:
 
     def on_receipt(self, sequence_id: int, ledger: int, entry: int) -> None:
         pending = self.pending
+        if pending.queue:  # the common case first
+            head = pending.queue[0]
+            if head.sequence_id == sequence_id and head.chunks == 1 and ledger >= 0:
+                self._complete(ledger, entry)
+                return
         if pending.is_late(sequence_id):
             self.counts["late"] += 1
             return
@@ -368,17 +373,19 @@ class ProducerEngine:
 
     def _complete(self, ledger: int, entry: int) -> None:
         """The next one, and those after it that are known already."""
-        pending = self.pending
-        head = pending.pop()
-        self.published = max(self.published, head.last_sequence_id)
-        head.complete(ledger, entry)
-        while len(pending) and pending.head.landed >= pending.head.chunks:
-            head = pending.pop()
-            self.published = max(self.published, head.last_sequence_id)
-            head.complete(-1, -1)
-        if len(self._held):
+        queue = self.pending.queue
+        while True:
+            head = queue.popleft()
+            last = head.last_sequence_id
+            if last > self.published:
+                self.published = last
+            head.complete(ledger, entry)
+            if not queue or queue[0].landed < queue[0].chunks:
+                break
+            ledger = entry = -1
+        if self._held.frames:
             self._write_held()
-        if not len(pending):
+        if not queue:
             self._gathering.seal()
 
     def on_send_error(self, sequence_id: int, error: MQError) -> None:

@@ -32,7 +32,7 @@ def opened(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> Opened:
         write = Link.write
 
         def noted(link: Link, *frames: bytes) -> None:
-            writes.append(len(frames))
+            writes.append(sum(map(how_many, frames)))
             write(link, *frames)
 
         monkeypatch.setattr(Link, "write", noted)
@@ -40,6 +40,15 @@ def opened(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> Opened:
         return producer, writes
 
     return open_it
+
+
+def how_many(buffer: bytes) -> int:
+    """Frames, one behind the other."""
+    count = at = 0
+    while at < len(buffer):
+        at += 4 + int.from_bytes(buffer[at : at + 4], "big")
+        count += 1
+    return count
 
 
 def submit(producer: ProducerEngine, body: bytes) -> Any:
