@@ -155,8 +155,7 @@ class AsyncioDriver:
     # ---- what the face calls
 
     def here(self) -> bool:
-        """Whether this is the loop's thread, for who does something without entering: to ask for the running loop asks
-        the system for the process's id."""
+        """Whether this is the loop's thread; asking for the running loop would cost a system call, a process id's."""
         return get_ident() == self._thread
 
     def deadline(self, timeout: float | None) -> float | None:
@@ -346,17 +345,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
+        if (sock := transport.get_extra_info("socket")) is not None:
             tune(sock)
         if self.link is None:
             self.transport.abort()
             return
         self._driver.left = {}
         with self._driver.enter():
-            self.link.on_open(
-                name_of(transport.get_extra_info("sockname")), name_of(transport.get_extra_info("peername"))
-            )
+            local, remote = map(transport.get_extra_info, ("sockname", "peername"))
+            self.link.on_open(name_of(local), name_of(remote))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._room
