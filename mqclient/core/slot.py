@@ -48,8 +48,9 @@ class Slot(Generic[T]):
         if not self.done:
             self._value = value
             self.done = True
-            if self._callbacks:
-                self._tell()
+            callbacks = self._callbacks
+            while callbacks:
+                callbacks.pop(0)(self)
 
     def fail(self, error: BaseException) -> None:
         if not self.done:

@@ -110,9 +110,10 @@ class ThreadsDriver:
                 calls, self._turn_ends = self._turn_ends, []
                 for call in calls:
                     call()
-            # Always swap, and before the lock is released for the first time: two threads that share one list would
-            # make the same deliveries.
-            deliveries, self._deliveries = self._deliveries, []
+            # What is there is swapped before the lock is released for the first time: two threads that share one list
+            # would make the same deliveries.
+            if self._deliveries:
+                deliveries, self._deliveries = self._deliveries, []
             if self._dirty:
                 dirty, self._dirty = self._dirty, []
                 while dirty:

@@ -217,7 +217,7 @@ class ClientEngine:
 
     def sending_address(self, name: str) -> str:
         """As `broker_address`, for sends: the VIP channel's if that is wanted."""
-        address = self.broker_address(name)
+        address = self.routes.address(name) or self.broker_address(name)  # which says that there is none
         return vip(address) if self.options.vip_channel else address
 
     def broker_address(self, name: str) -> str:

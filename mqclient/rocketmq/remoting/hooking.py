@@ -57,15 +57,9 @@ class Hooks:
                 raise ConfigError(f"hooks: {hook!r} has neither before_send(message, properties) nor after_send(sent)")
             self._before += [] if before is None else [before]
             self._after += [] if after is None else [after]
-
-    @property
-    def adds(self) -> bool:
+        self.adds = bool(self._before)
         """Whether messages get properties by hooks."""
-        return bool(self._before)
-
-    @property
-    def listens(self) -> bool:
-        return bool(self._after)
+        self.listens = bool(self._after)
 
     def properties(self, message: Message) -> dict[str, str]:
         """What the hooks want to travel with this message; outside of any entry."""
