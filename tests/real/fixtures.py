@@ -16,8 +16,10 @@ from tests.real.rocketmq import RealRocketMQ
 
 KINDS = ("rocketmq", "pulsar")
 Boot = Callable[[str], RealRocketMQ]
-ON_ROCKETMQ = [pytest.mark.real, pytest.mark.xdist_group("rocketmq")]
-ON_PULSAR = [pytest.mark.real, pytest.mark.xdist_group("pulsar")]
+BOOTS = pytest.mark.timeout(420)
+"""The first test of all has its brokers booted within its time: two took more than two minutes at a load of 30."""
+ON_ROCKETMQ = [pytest.mark.real, BOOTS, pytest.mark.xdist_group("rocketmq")]
+ON_PULSAR = [pytest.mark.real, BOOTS, pytest.mark.xdist_group("pulsar")]
 """Marks of what needs the session's real brokers: of all workers, one boots them."""
 REAL_GENERATIONS = [pytest.param(name, marks=ON_ROCKETMQ) for name in ("4.9.7", "5.5.0", "patched")]
 """The brokers of the stories, today's, and today's with the operator's two changes (story 3)."""
