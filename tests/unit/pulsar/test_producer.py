@@ -10,9 +10,11 @@ import pytest
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, MQError
 from mqclient.pulsar.codes import BrokerError, ServerError
+from mqclient.pulsar.encryption import Encryption, Key
 from mqclient.pulsar.options import ProducerOptions, checked
 from mqclient.pulsar.outgoing import prepare, prepare_many, results
 from mqclient.pulsar.producer import ProducerEngine
+from tests.support.keys import pair
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -373,3 +375,72 @@ def test_results_keep_the_order_of_what_was_given(world: PulsarWorld) -> None:
     slot: Slot[Any] = world.ask(producer.client, lambda: producer.send_many([b"1", b"2", b"3"]))
     found = results(world.world.result(slot))
     assert [isinstance(outcome, MQError) for outcome in found] == [False, True, False]
+
+
+def test_what_has_no_outcome_is_counted(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching=False, max_pending=2, name="ours")
+    world.control.drop("SEND", times=100)
+    for body in (b"1", b"2", b"3"):
+        world.ask(producer.client, lambda body=body: producer.send(prepare(body)))  # type: ignore[misc]
+    assert (producer.unsettled, producer.gathers, producer.diagnose()["pending"]) == (3, False, 2)
+    assert producer.diagnose()["name"] == "ours"
+
+
+def test_a_topic_that_is_in_another_cluster(world: PulsarWorld) -> None:
+    """What the broker does not answer any more is asked there: here, a cluster that has it, too."""
+    world.world.listen(("green", 6650), world)
+    client = world.client()
+    producer = world.producer(client, "t")
+    world.control.drop("PRODUCER", times=1)
+    world.cut()
+    world.world.advance(0.5)
+    connection = producer.attachment.connection
+    assert connection is not None
+    with client.driver.enter():
+        producer.on_migrated(connection, client.cluster("pulsar://green:6650"))
+    world.world.advance(2)
+    assert "green:6650" in [one["address"] for one in client.diagnose()["connections"]]
+    assert world.sender(producer).send(b"x").entry == 0
+
+
+def test_a_namespace_that_requires_encryption(world: PulsarWorld) -> None:
+    world.rest("POST", "namespaces/public/default/encryptionRequired", True)
+    before = world.world.mono
+    with pytest.raises(ConfigError, match="requires encryption"):
+        world.producer(world.client(), "t")
+    assert world.world.mono - before < 1
+
+
+def test_rows_travel_in_batches(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching=False)
+    slot = world.ask(producer.client, lambda: producer.send_rows({}, 1))
+    assert isinstance(slot.error, ConfigError)
+
+
+def test_what_joins_needs_no_entry_only_on_its_loop(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t")
+    assert producer.express(prepare(b"x")) is None
+
+
+def test_sealed_ones_open_when_they_have_a_key(world: PulsarWorld) -> None:
+    client = world.client()
+    producer = world.producer(client, "t", encrypt=Encryption(["a"], {"a": pair("a").public}))
+    assert world.sender(producer).send(b"x").entry == 0
+    world.control.answer("CLOSE_PRODUCER", ServerError.MetadataError, "no")
+    world.steps(client, producer.close_steps)
+    world.steps(client, producer.close_steps)
+    assert producer.attachment.state == "closed"
+    asked: list[Any] = []
+
+    def close_first(name: str, metadata: Any) -> Key:
+        asked.append(name)
+        return Key(pair("a").public)
+
+    options = ProducerOptions(encrypt=Encryption(["a"], close_first))
+    other = ProducerEngine(client, producer.topic, options)
+    opening = world.ask(client, lambda: other.open(world.world.mono + 30))
+    with client.driver.enter():
+        other.abandon(ClosedError("too early"))
+    world.world.run()
+    assert isinstance(opening.error, ClosedError)
+    assert asked == ["a"]
