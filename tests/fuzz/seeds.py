@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import struct
 import zlib
 from pathlib import Path
 
@@ -181,3 +182,28 @@ def message_ids() -> list[bytes]:
     first = make(1, 2, 3)
     ids = [make(1, 2), make(2**40, 2**33, 7, 3, 10), make(5, 6, -1, -1, 0, first)]
     return [one.to_bytes() for one in ids] + [b"\x08\x01\x10\x02" + data(5, varint(5) + varint(1)) + b"\x28\x03"]
+
+
+# --------------------------------------------------------------------------------------------------------- digest
+
+
+def record_entries() -> list[bytes]:
+    """What frames of a data folder hold: blocks in a row and with gaps, of one log and of two, and changes."""
+
+    def entry(kind: int, content: bytes) -> bytes:
+        return struct.pack("<BxxxI", kind, len(content)) + content
+
+    def block(log: int, first: int, records: list[bytes]) -> bytes:
+        count = len(records)
+        ends = [sum(map(len, records[: place + 1])) for place in range(count)]
+        columns = struct.pack(f"={count}q{count}i{count}I", *range(count), *range(count), *ends)
+        return entry(2, struct.pack("<IIQ", log, count, first) + columns + b"".join(records))
+
+    row = block(1, 0, [b"a", b"bc"]) + block(1, 2, [b"", b"d" * 9])
+    return [row, block(1, 5, [b"e"]) + block(257, 0, [b"f"] * 5) + block(1, 6, [b"g"]), entry(1, b"{}") + row, b""]
+
+
+def data_files() -> list[bytes]:
+    crc32c = select("pure").digest.crc32c
+    frames = [struct.pack("<4sII", b"mqfr", len(one), crc32c(one)) + one for one in record_entries()]
+    return [*frames, b"".join(frames), b"".join(frames) + b"mqfr\x01"]

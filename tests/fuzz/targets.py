@@ -269,6 +269,29 @@ def run_offset_id(impl: Impl, data: bytes, random: Random) -> None:
         impl.remoting.parse_unique_key(data.decode("latin-1"))
 
 
+# --------------------------------------------------------------------------------------------------------- digest
+
+
+def whole_file(data: bytearray) -> None:
+    """The first frame reaches to the end, and its checksum is right: what is in it is looked at, then."""
+    if len(data) >= 12:
+        data[:8] = b"mqfr" + (len(data) - 12).to_bytes(4, "little")
+        data[8:12] = select("pure").digest.crc32c(bytes(data[12:])).to_bytes(4, "little")
+
+
+def run_files(impl: Impl, data: bytes, random: Random) -> None:
+    payloads, end = impl.digest.split_frames(data, b"mqfr")
+    assert end == sum(12 + len(payload) for payload in payloads) <= len(data)
+    try:
+        changes, runs = impl.digest.take_records(payloads if random.random() < 0.9 else [data])
+    except ValueError:
+        return
+    assert sum(map(len, changes)) + sum(len(run[2]) for run in runs) <= len(data)
+    for _, _, records, ends, marks, times in runs:
+        assert len(ends) == len(marks) == len(times) // 2
+        assert list(memoryview(ends).cast("I"))[-1:] == ([len(records)] if ends else [])
+
+
 TARGETS = {
     "remoting.feed": Target(seeds.remoting_frames, run_remoting_feed, whole_frame),
     "remoting.decode_messages": Target(seeds.remoting_bodies, run_remoting_messages, whole_record),
@@ -279,4 +302,5 @@ TARGETS = {
     "pulsar.feed": Target(seeds.pulsar_frames, run_pulsar_feed, whole_pulsar_frame),
     "pulsar.decode_messages": Target(seeds.pulsar_entries, run_pulsar_messages, whole_entry),
     "pulsar.message_id": Target(seeds.message_ids, run_message_id),
+    "digest.files": Target(seeds.data_files, run_files, whole_file),
 }
