@@ -1,6 +1,6 @@
 """The official Pulsar client and ours, line by line: rates, processor time and latency, over a server that counts.
 
-`python -m benchmarks.peers.pulsar [--rounds N] [--line NAME …] [--url pulsar://…]`; needs `pip install pulsar-client`.
+`python -m benchmarks.peers.pulsar [--rounds N] [--line NAME …] [--url pulsar://…]`; the extra `peers` has the peer.
 
 By default the server is `benchmarks/floor/pulsar_server.c`, which hides nothing of the client; with `--url` a broker
 that is there. Equal settings: bodies of 100 bytes, entries of up to 1,000 messages or 128 KiB, 20,000 pending, receiver

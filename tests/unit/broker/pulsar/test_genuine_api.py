@@ -25,7 +25,7 @@ import pytest
 from mqclient.broker import EmbeddedBroker
 
 pulsar: Any = pytest.importorskip(
-    "pulsar", reason="the official pulsar-client is not installed: pip install pulsar-client", exc_type=ImportError
+    "pulsar", reason="the official pulsar-client is not installed: extra `peers`", exc_type=ImportError
 )
 aio: Any = pytest.importorskip("pulsar.asyncio", reason="it comes with pulsar-client")
 

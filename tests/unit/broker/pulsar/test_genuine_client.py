@@ -1,6 +1,6 @@
 """The official client from PyPI cannot tell the embedded broker from the real one, in what it implements.
 
-`pip install pulsar-client==3.13.0` to run these; without it they are skipped, and say so.
+The extra `peers` brings it; where it has no wheels they are skipped, and say so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mqclient.pulsar import sync
 from tests.support import certificates
 
 pulsar: Any = pytest.importorskip(
-    "pulsar", reason="the official pulsar-client is not installed: pip install pulsar-client", exc_type=ImportError
+    "pulsar", reason="the official pulsar-client is not installed: extra `peers`", exc_type=ImportError
 )
 pulsar_schema: Any = pytest.importorskip("pulsar.schema", reason="it comes with pulsar-client")
 Record, Integer, String = pulsar_schema.Record, pulsar_schema.Integer, pulsar_schema.String
