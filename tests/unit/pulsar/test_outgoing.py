@@ -19,10 +19,13 @@ from mqclient.pulsar.outgoing import (
     plain,
     prepare,
     prepare_many,
+    preparing,
     results,
     size_of,
+    valued,
     within,
 )
+from mqclient.pulsar.schema import AUTO_CONSUME, BYTES, STRING, KeyValue
 
 
 def test_plain_ones_are_tuples() -> None:
@@ -32,6 +35,29 @@ def test_plain_ones_are_tuples() -> None:
     assert (size_of(prepare(None)), size_of(prepare(b"abc"))) == (0, 3)
     assert as_item(b"x") == prepare(b"x")
     assert plain(prepare(b"x")) == prepare(b"x")
+
+
+def test_keys_of_bytes_travel_as_base64() -> None:
+    assert prepare(b"x", b"\xff\x00") == (b"x", "/wA=", None, 0, None, -1, True)
+
+
+def test_values_of_a_schema() -> None:
+    make = valued(STRING)
+    assert make("\u00e9", "k", sequence_id=3) == prepare(b"\xc3\xa9", "k", sequence_id=3)
+    assert not make.pairs
+    apart = valued(KeyValue(STRING, STRING, "separated"))
+    assert prepare_many([("k", "v")], apart) == [prepare(b"v", b"k")]
+    with pytest.raises(ConfigError, match="the key is that of the value"):
+        apart(("k", "v"), "another")
+    with pytest.raises(ConfigError, match="AUTO_CONSUME is for consumers"):
+        valued(AUTO_CONSUME)
+
+
+def test_another_schema_than_the_producer_s_travels_with_the_message() -> None:
+    assert preparing(STRING, None) is prepare
+    assert preparing(STRING, STRING)("x") == prepare(b"x")
+    for own in (None, BYTES):
+        assert preparing(own, STRING)("x") == Special(prepare(b"x"), schema=STRING.info)
 
 
 def test_special_ones_carry_a_plain_one() -> None:

@@ -120,6 +120,31 @@ def test_diagnose_and_close(cluster: VirtualCluster) -> None:
     cluster.world.advance(120)  # no timer goes on
 
 
+def test_who_leaves_without_close_sends_what_gathers_and_tells_what_is_left(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.produce(Message("orders", b"x"))
+    producer: Any = client.engine.producers["producers"]
+    prepared = producer.prepare(Message("orders", b"y"))
+    with client.driver.enter():
+        producer.send(prepared, None)
+        assert client.engine.unsettled() == {"producer 'producers'": 1}
+        left = client.engine.on_exit()
+    cluster.world.run()
+    assert left.done
+    assert client.engine.unsettled() == {}
+
+
+def test_in_a_namespace_names_are_wrapped_on_the_wire_only(cluster: VirtualCluster) -> None:
+    cluster.topic("paid%orders")
+    client = cluster.client(namespace="paid")
+    heard: list[Any] = []
+    client.push("billing", "orders", heard.extend)
+    client.produce(Message("orders", b"x"))
+    cluster.world.advance(5)
+    assert [(message.topic, message.body) for message in heard] == [("orders", b"x")]
+    assert set(cluster.broker.members.consumers) == {"paid%billing"}
+
+
 def test_work_outside_comes_back_inside(cluster: VirtualCluster) -> None:
     client = cluster.client()
     with client.driver.enter():
