@@ -113,7 +113,8 @@ class PushEngine:
     # ---- told by the member
 
     def on_granted(self, process_queue: ProcessQueue) -> None:
-        if self._all_paused:
+        """Race: a round of before the end may still bring a queue; what came of it would be dropped, and come again."""
+        if self._all_paused or self._ended.done:
             process_queue.pause()
         self._work.on_granted(process_queue)
 
@@ -133,6 +134,8 @@ class PushEngine:
 
     def resume(self, queues: Iterable[MessageQueue] | None) -> None:
         self.member.check_open()
+        if self._ended.done:
+            return  # what begins now would not be told any more
         if queues is None:
             self._all_paused = False
         for process_queue in self._held(queues):

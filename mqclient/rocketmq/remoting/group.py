@@ -109,11 +109,16 @@ class Member:
         client.timers.after(client.options.persist_interval, self._persist)
 
     def close_steps(self) -> Steps[None]:
-        """Sequence: no more pulls, offsets told, the brokers told that we go."""
+        """Sequence: no more pulls, offsets told, the brokers told that we go.
+
+        Race: a lock that was asked for may be granted after the others were given up, and would keep its queue from
+        everybody for a minute. So the round that asked ends first.
+        """
         if self.closed:
             return
         self.closed = True
         self.rebalance.close()
+        yield self.client.timers.within(self.rebalance.idle, self.client.options.request_timeout)
         yield gather(list(self._leaving.values()))
         held = list(self.queues.values())
         for process_queue in held:

@@ -39,6 +39,11 @@ class Rebalance:
         """Something may have changed; done when a round that began after this is over."""
         return self._rounds.poke()
 
+    @property
+    def idle(self) -> Slot[None]:
+        """Done when the round that goes on now, if any, is over."""
+        return self._rounds.idle
+
     def soon(self) -> None:
         """Poke in a moment, unless a round comes earlier anyway."""
         if self._timer is None or self._timer.when > self._client.driver.now.mono + LOCKED:

@@ -135,6 +135,34 @@ def test_the_end_waits_for_what_runs_but_not_beyond_its_grace(cluster: VirtualCl
     assert committed(cluster) == 1
 
 
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_queue_that_comes_during_the_end_is_not_begun_with(cluster: VirtualCluster, orderly: bool) -> None:
+    """Else its messages are handled, and come again to the next member, since their queue is dropped right after."""
+    cluster.fill("orders", 2)
+    cluster.control.delay("QUERY_CONSUMER_OFFSET", 1.0, times=2)
+    seen: list[Any] = []
+    push = cluster.client().push("g", "orders", seen.extend, start="first", orderly=orderly)
+    push.engine._work.workers.running += 1  # a handler of another queue
+    with push.driver.enter():
+        slot = push.engine.close(3.0)
+        push.engine.resume(None)  # too late
+    cluster.world.advance(2)
+    assert len(push.member.queues) > 0
+    push.driver.wait(slot)
+    assert (seen, committed(cluster)) == ([], -1)
+
+
+def test_a_lock_that_comes_during_the_end_is_given_up(cluster: VirtualCluster) -> None:
+    """Else the queue is nobody's for as long as the broker keeps it: a minute."""
+    cluster.control.delay("LOCK_BATCH_MQ", 1.0, times=2)
+    push = cluster.client().push("g", "orders", lambda messages: None, start="first", orderly=True)
+    with push.driver.enter():
+        slot = push.engine.close(3.0)
+    push.driver.wait(slot)
+    cluster.world.advance(5)
+    assert not cluster.broker.locks.held("g")
+
+
 def test_the_end_waits_until_the_broker_has_what_failed(cluster: VirtualCluster) -> None:
     cluster.fill("orders", 2)
     cluster.control.delay("CONSUMER_SEND_MSG_BACK", 2.0, times=2)
