@@ -46,9 +46,10 @@ class Elsewhere:
 
     def __init__(self, folder: Path) -> None:
         self._sockets: list[socket.socket] = []
-        closed = self._listen()
+        closed = socket.socket()
+        closed.bind(("127.0.0.1", 0))  # bound, so that nobody else gets the port meanwhile; who connects is refused
+        self._sockets.append(closed)
         self.closed = place(closed)
-        closed.close()
         self.silent = place(self._listen())
         self.hole = self._full()
         certificates = make(folder)

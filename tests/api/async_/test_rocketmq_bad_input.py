@@ -34,11 +34,12 @@ class Elsewhere:
 
     def __init__(self, folder: Path) -> None:
         self._listeners: list[socket.socket] = []
-        closed = self._listen()
+        closed = socket.socket()
+        closed.bind(("127.0.0.1", 0))  # bound, so that nobody else gets the port meanwhile; who connects is refused
+        self._listeners.append(closed)
         self.closed = self._address(closed)
         self.proxy = CuttingProxy(closed.getsockname()[:2])
         self.dead_proxy = str(self.proxy.address)
-        closed.close()
         self.silent = self._address(self._listen())
         self.http = self._talking(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         certificates = make(folder)
