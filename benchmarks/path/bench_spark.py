@@ -60,6 +60,8 @@ def addresses() -> Iterator[tuple[str, str]]:
 def spark(pytestconfig: pytest.Config) -> Iterator[Any]:
     if pytestconfig.getoption("--short"):
         pytest.skip("takes minutes: `make bench` measures it")
+    if (wanted := pytestconfig.getoption("--figures")) and "spark." not in wanted:
+        pytest.skip(NOT_ASKED)  # before a JVM starts, and ends while the next figure is measured
     if shutil.which("java") is None:
         pytest.skip("no JDK found")
     sql = pytest.importorskip("pyspark.sql")
