@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -67,6 +68,8 @@ class Clients:
             return kept
 
     def _give_back(self, key: Hashable, kept: Kept) -> None:
+        if sys.is_finalizing():
+            return  # a reader was left suspended: no thread starts any more, and `start` would wait for it for ever
         with self._lock:
             kept.users -= 1
             if kept.users == 0 and self._kept.get(key) is kept:

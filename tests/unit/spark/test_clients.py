@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 
@@ -65,4 +66,14 @@ def test_a_fork_begins_without_clients() -> None:
                 os._exit(0 if other is not mine else 1)
         clients._lock.release()
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    clients.close()
+
+
+def test_while_the_interpreter_ends_no_thread_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suspended reader gives its client back then, and the start of a thread would wait for ever: one of Spark's
+    source processes was seen to stay."""
+    clients, before = Clients(), threading.active_count()
+    with clients.borrow("key", Client):
+        monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    assert threading.active_count() == before
     clients.close()
