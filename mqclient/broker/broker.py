@@ -158,7 +158,7 @@ class EmbeddedBroker:
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: at least one is needed")
         clock = Clock()
-        self.control: Control = Control(clock)
+        self.control: Control = Control(clock, seed)
         namespace = _impl.select(impl) if isinstance(impl, str) else impl or _impl.default
         self.house = House(namespace, clock, self.control, Random(seed), brokers, settings)
         if data is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
+from random import Random
 from typing import Any, Literal
 
 Action = Literal["answer", "delay", "drop", "cut", "cut_after", "trickle"]
@@ -83,34 +84,59 @@ class Clock:
 class Fault:
     """What happens to requests of one kind, a number of times, after some were let through."""
 
-    __slots__ = ("action", "code", "left", "peer", "remark", "request", "seconds", "seen", "skip")
+    __slots__ = ("action", "chance", "code", "left", "peer", "random", "remark", "request", "seconds", "seen", "skip")
 
     def __init__(
-        self, request: str, action: Action, times: int, skip: int, peer: str, code: int, remark: str, seconds: float
+        self,
+        request: str,
+        action: Action,
+        code: int = 0,
+        remark: str = "",
+        seconds: float = 0.0,
+        *,
+        times: int = 1,
+        skip: int = 0,
+        peer: str = "",
+        chance: float = 1.0,
     ) -> None:
         self.request = request
         self.action: Action = action
         self.left = times
         self.skip = skip
         self.peer = peer
+        self.chance = chance
+        self.random = Random(0)
         self.code = code
         self.remark = remark
         self.seconds = seconds
         self.seen = 0
         """How many requests it met, let through or not."""
 
+    def meets(self, request: str, peer: str) -> bool:
+        """Whether this one is of those that are counted."""
+        return self.request == request and (not self.peer or self.peer == peer)
+
+    def happens(self) -> bool:
+        """To the next one that it meets."""
+        self.seen += 1
+        return self.seen > self.skip and (self.chance >= 1 or self.random.random() < self.chance)
+
 
 class Control:
     """Scripted faults and the clock of one embedded broker; every method may be called from any thread.
 
     A request is named by the protocol's own word, e.g. "PULL_MESSAGE" or "SUBSCRIBE". Faults of one kind apply in the
-    order in which they were asked for; each ends when it happened `times` times.
+    order in which they were asked for; each lets `skip` requests through, then happens to each with the same `chance`,
+    and ends when it happened `times` times. By the same `seed` the same requests are met, counted from the fault's
+    beginning: each fault has chances of its own.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, seed: int = 0) -> None:
         self.clock = clock
+        self.seed = seed
         self._lock = threading.Lock()
         self._faults: list[Fault] = []
+        self._asked = count()
         self._counts: dict[str, int] = {}
         self._paused: threading.Event | None = None
         self.refusing = False
@@ -121,26 +147,42 @@ class Control:
         """Doors that can send a topic to another cluster."""
 
     def answer(
-        self, request: str, code: int, remark: str = "", *, times: int = 1, skip: int = 0, peer: str = ""
+        self,
+        request: str,
+        code: int,
+        remark: str = "",
+        *,
+        times: int = 1,
+        skip: int = 0,
+        peer: str = "",
+        chance: float = 1.0,
     ) -> Fault:
         """Answer with this code instead of doing the work."""
-        return self._add(Fault(request, "answer", times, skip, peer, code, remark, 0.0))
+        return self._add(Fault(request, "answer", code, remark, times=times, skip=skip, peer=peer, chance=chance))
 
-    def delay(self, request: str, seconds: float, *, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+    def delay(
+        self, request: str, seconds: float, *, times: int = 1, skip: int = 0, peer: str = "", chance: float = 1.0
+    ) -> Fault:
         """Do the work only after this time of the broker's clock."""
-        return self._add(Fault(request, "delay", times, skip, peer, 0, "", seconds))
+        return self._add(Fault(request, "delay", seconds=seconds, times=times, skip=skip, peer=peer, chance=chance))
 
-    def drop(self, request: str, *, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+    def drop(self, request: str, *, times: int = 1, skip: int = 0, peer: str = "", chance: float = 1.0) -> Fault:
         """Neither do the work nor answer."""
-        return self._add(Fault(request, "drop", times, skip, peer, 0, "", 0.0))
+        return self._add(Fault(request, "drop", times=times, skip=skip, peer=peer, chance=chance))
 
-    def cut(self, request: str, *, after: bool = False, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+    def cut(
+        self, request: str, *, after: bool = False, times: int = 1, skip: int = 0, peer: str = "", chance: float = 1.0
+    ) -> Fault:
         """Close the connection before the work is done; `after`: when it is done, instead of the answer."""
-        return self._add(Fault(request, "cut_after" if after else "cut", times, skip, peer, 0, "", 0.0))
+        return self._add(
+            Fault(request, "cut_after" if after else "cut", times=times, skip=skip, peer=peer, chance=chance)
+        )
 
-    def trickle(self, request: str, seconds: float = 0.0, *, times: int = 1, skip: int = 0, peer: str = "") -> Fault:
+    def trickle(
+        self, request: str, seconds: float = 0.0, *, times: int = 1, skip: int = 0, peer: str = "", chance: float = 1.0
+    ) -> Fault:
         """Do the work; from this answer on the connection is written to a byte at a time, so long after each other."""
-        return self._add(Fault(request, "trickle", times, skip, peer, 0, "", seconds))
+        return self._add(Fault(request, "trickle", seconds=seconds, times=times, skip=skip, peer=peer, chance=chance))
 
     def unload(self, topic: str) -> None:
         """As when a topic of Pulsar moves to another broker: everybody on it is told to come again."""
@@ -223,9 +265,8 @@ class Control:
         with self._lock:
             self._counts[request] = self._counts.get(request, 0) + 1
             for fault in self._faults:
-                if fault.request == request and (not fault.peer or fault.peer == peer):
-                    fault.seen += 1
-                    if fault.seen <= fault.skip:
+                if fault.meets(request, peer):
+                    if not fault.happens():
                         return None
                     fault.left -= 1
                     if fault.left <= 0:
@@ -235,5 +276,6 @@ class Control:
 
     def _add(self, fault: Fault) -> Fault:
         with self._lock:
+            fault.random.seed(f"{self.seed} {next(self._asked)} {fault.request}")
             self._faults.append(fault)
         return fault

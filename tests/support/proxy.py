@@ -8,9 +8,37 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import log
 from random import Random
 
 from mqclient.core.driver import Address
+
+
+class Noise:
+    """Changes bytes of one stream, each with the same chance; the same seed changes the same ones."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = Random(seed)
+        self._chance = 0.0
+        self._gap = 0
+        """Bytes that stay before the next one that does not."""
+
+    def over(self, data: bytes, chance: float) -> bytes:
+        if not chance:
+            return data
+        if chance != self._chance:
+            self._chance, self._gap = chance, self._next(chance)
+        out, at = bytearray(data), 0
+        while self._gap < len(data) - at:
+            at += self._gap
+            out[at] ^= self._random.randrange(1, 256)
+            at += 1
+            self._gap = self._next(chance)
+        self._gap -= len(data) - at
+        return bytes(out)
+
+    def _next(self, chance: float) -> int:
+        return 0 if chance >= 1 else int(log(1 - self._random.random()) / log(1 - chance))
 
 
 class CuttingProxy:
@@ -19,8 +47,9 @@ class CuttingProxy:
     `piece`: forward at most so many bytes at once. `cut_after`: end each connection after so many bytes to the client.
     `tap(data)` is shown what clients send. `refuse`: end new connections at once. `stall()`: keep connections, forward
     nothing. `hold_answers()`: as that, but only towards clients; `held` counts the bytes. `latency`: seconds that each
-    piece takes. `bandwidth`: bytes a second, of each connection and direction. `corrupt`: how likely it is that a piece
-    has a byte changed, by `seed`.
+    piece takes. `bandwidth`: bytes a second, of each connection and direction. `corrupt`: how likely it is that a byte
+    is changed; which, and to what, follows from `seed`, the connection's number, and the byte's place in it: not from
+    how the bytes came.
     """
 
     def __init__(self, target: tuple[str, int], *, seed: int = 0) -> None:
@@ -33,7 +62,7 @@ class CuttingProxy:
         self.latency = 0.0
         self.bandwidth: int | None = None
         self.corrupt = 0.0
-        self._random = Random(seed)
+        self._seed = seed
         self.tap: Callable[[bytes], object] | None = None
         self.accepted = 0
         self.held = 0
@@ -123,12 +152,15 @@ class CuttingProxy:
             pair = (client, server)
             with self._lock:
                 self._pairs.add(pair)
-            self._start(self._forward, pair, client, server)
-            self._start(self._forward, pair, server, client)
+            self._start(self._forward, pair, client, server, self.accepted)
+            self._start(self._forward, pair, server, client, self.accepted)
 
-    def _forward(self, pair: tuple[socket.socket, socket.socket], source: socket.socket, target: socket.socket) -> None:
+    def _forward(
+        self, pair: tuple[socket.socket, socket.socket], source: socket.socket, target: socket.socket, number: int
+    ) -> None:
         to_client = target is pair[0]
         forwarded = 0
+        noise = Noise(f"{self._seed} {number} {to_client}")
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 if to_client and self._holding:
@@ -143,22 +175,19 @@ class CuttingProxy:
                     data = data[: max(0, self.cut_after - forwarded)]
                 step = self.piece or len(data) or 1
                 for start in range(0, len(data), step):
-                    target.sendall(self._worse(data[start : start + step]))
+                    target.sendall(self._worse(data[start : start + step], noise))
                 forwarded += len(data)
                 if to_client and self.cut_after is not None and forwarded >= self.cut_after:
                     break
         if pair not in self._lost:
             self._end(pair)
 
-    def _worse(self, piece: bytes) -> bytes:
+    def _worse(self, piece: bytes, noise: Noise) -> bytes:
         """Later than it came, and perhaps not as it was."""
         seconds = self.latency + (len(piece) / self.bandwidth if self.bandwidth else 0)
         if seconds:
             time.sleep(seconds)
-        if piece and self.corrupt and self._random.random() < self.corrupt:
-            at = self._random.randrange(len(piece))
-            return piece[:at] + bytes((piece[at] ^ self._random.randrange(1, 256),)) + piece[at + 1 :]
-        return piece
+        return noise.over(piece, self.corrupt)
 
     def _end(self, pair: tuple[socket.socket, socket.socket], *, reset: bool = False) -> None:
         with self._lock:

@@ -3,7 +3,7 @@
 | code | request | answered |
 |---|---|---|
 | 11 | PULL_MESSAGE | stored messages as they are, or 19, 20, 21 with where to go on |
-| 361 | LITE_PULL_MESSAGE | the same |
+| 361 | LITE_PULL_MESSAGE | the same; 16 while `litePullMessageEnable` is false |
 """
 
 from __future__ import annotations
@@ -76,10 +76,16 @@ class Pulls:
         if pull.sys_flag & COMMIT:
             self._offsets.commit(pull.group, pull.topic, pull.queue_id, ask.number("commitOffset"))
         held = reply.code == Response.PULL_NOT_FOUND and pull.sys_flag & SUSPEND
-        if held and queue is not None and self._broker.setting("longPollingEnable"):
-            self._hold(pull, queue, wanted, ask.number("suspendTimeoutMillis") / 1000)
+        if held and queue is not None:
+            self._hold(pull, queue, wanted, self._patience(ask) / 1000)
             return None
         return reply
+
+    def _patience(self, ask: Ask) -> int:
+        """Milliseconds for which a pull may be held."""
+        if self._broker.setting("longPollingEnable"):
+            return ask.number("suspendTimeoutMillis")
+        return self._broker.number("shortPollingTimeMills")
 
     def _hold(self, pull: Pull, queue: Queue, wanted: Filter | None, seconds: float) -> None:
         """Keep it until a message comes that its filter wants. Woken, it is served without holding it again."""
@@ -125,6 +131,9 @@ class Pulls:
     def _check_permissions(self, pull: Pull) -> None:
         if not self._broker.number("brokerPermission") & READ:
             remark = f"the broker[{self._broker.host[0]}] pulling message is forbidden"
+            raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_BROKER)
+        if pull.ask.frame.code == Request.LITE_PULL_MESSAGE and not self._broker.setting("litePullMessageEnable"):
+            remark = f"the broker[{self._broker.host[0]}] for lite pull consumer is forbidden"
             raise Refused(Response.NO_PERMISSION, remark, forbiddenType=FORBIDDEN_BROKER)
         if not self._broker.group(pull.group).consume_enable:
             remark = f"subscription group no permission, {pull.group}"

@@ -34,6 +34,29 @@ def test_some_are_let_through_first_and_others_are_not_meant() -> None:
     assert (fault.action, fault.seconds) == ("delay", 1.0)
 
 
+def test_chances_are_the_same_by_the_same_seed_whatever_else_is_asked_for() -> None:
+    def drops(seed: int, others: int) -> list[int]:
+        control = Control(Clock(), seed)
+        fault = control.drop("PULL", times=30, chance=0.3)
+        other = control.cut("SEND", times=1000, chance=0.5)
+        for _ in range(others):
+            control.fault("SEND", "")
+        assert other.seen == others
+        met = [number for number in range(1000) if control.fault("PULL", "") is fault]
+        assert (len(met), fault.left) == (30, 0)
+        return met
+
+    assert drops(7, 0) == drops(7, 5) != drops(8, 0)
+    assert 60 < drops(7, 0)[-1] < 200
+
+
+def test_two_faults_of_one_kind_have_chances_of_their_own() -> None:
+    control = Control(Clock(), 7)
+    first, second = (control.drop("PULL", times=20, chance=0.5, peer=peer) for peer in ("a", "b"))
+    met = [[control.fault("PULL", peer) is fault for _ in range(20)] for peer, fault in (("a", first), ("b", second))]
+    assert met[0] != met[1]
+
+
 def test_clear_ends_all() -> None:
     control = Control(Clock())
     control.cut("PULL", times=9)
@@ -76,6 +99,17 @@ def test_a_running_brokers_clock_and_state_are_reached_from_any_thread(codec: An
         broker.control.call(broker.house.clock.after, 60, lambda: called.append(1))
         broker.control.move_clock(61)
         assert called == [1]
+
+
+def test_a_broker_hands_its_seed_to_its_faults(codec: Any) -> None:
+    found = []
+    for seed in (3, 3, 4):
+        with EmbeddedBroker(doors=["rocketmq"], impl=codec, seed=seed) as broker:
+            broker.control.answer("GET_BROKER_CONFIG", 2, "busy", times=99, chance=0.5)
+            with Raw(codec.remoting, broker.addresses()["broker-a"]) as raw:
+                found.append([raw.answer(raw.tell(Request.GET_BROKER_CONFIG)).code for _ in range(40)])
+    assert found[0] == found[1] != found[2]
+    assert set(found[0]) == {0, 2}
 
 
 def test_a_pause(codec: Any) -> None:

@@ -98,6 +98,35 @@ def test_code_25_means_newer_than_registered_and_nothing_else(raw: Raw) -> None:
     assert (gone.code, gone.remark.split("\n")[0]) == (24, "the consumer's subscription not exist")
 
 
+def test_a_lite_pull_is_a_pull_unless_they_are_switched_off(raw: Raw) -> None:
+    raw.create_topic("lite", 1)
+    raw.send("lite", b"x", TAGS="a")
+    fields = pull_fields("nobody", "lite", 0, sysFlag=22, subVersion=0)
+    answer = raw.ask(Request.LITE_PULL_MESSAGE, **fields)
+    assert (answer.code, [message.body for message in raw.codec.decode_messages(answer.body)]) == (0, [b"x"])
+    held = raw.tell(Request.LITE_PULL_MESSAGE, **fields | {"queueOffset": 1, "suspendTimeoutMillis": 15000})
+    raw.send("lite", b"y")
+    assert raw.answer(held).field("nextBeginOffset") == "2"
+    raw.ask(Request.UPDATE_BROKER_CONFIG, b"litePullMessageEnable=false")
+    answer = raw.ask(Request.LITE_PULL_MESSAGE, **fields)
+    assert (answer.code, answer.field("forbiddenType")) == (16, "1")
+    assert answer.remark == "the broker[127.0.0.1] for lite pull consumer is forbidden"
+    assert raw.ask(Request.PULL_MESSAGE, **fields).code == 0
+    raw.ask(Request.UPDATE_BROKER_CONFIG, b"litePullMessageEnable=true")
+
+
+def test_without_long_polling_a_pull_is_held_for_a_second(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("short", 1)
+    raw.ask(Request.UPDATE_BROKER_CONFIG, b"longPollingEnable=false")
+    fields = pull_fields("g", "short", 0, sysFlag=6, suspendTimeoutMillis=15000)
+    opaque = raw.tell(Request.PULL_MESSAGE, **fields)
+    with pytest.raises(TimeoutError):
+        raw.answer(opaque, 0.1)
+    broker.control.move_clock(1)
+    assert raw.answer(opaque).code == 19
+    raw.ask(Request.UPDATE_BROKER_CONFIG, b"longPollingEnable=true")
+
+
 def test_a_held_pull_wakes_when_a_message_comes(raw: Raw, codec: Any, broker: EmbeddedBroker) -> None:
     raw.create_topic("held", 1)
     opaque = raw.tell(Request.PULL_MESSAGE, **pull_fields("g", "held", 0, sysFlag=6, suspendTimeoutMillis=15000))
