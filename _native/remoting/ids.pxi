@@ -113,6 +113,14 @@ def offset_id(str host not None, port, physical_offset):
     return mq_text(text, 2 * (size + 12))
 
 
+cdef uint32_t largest(const uint32_t *numbers, Py_ssize_t count) noexcept nogil:
+    cdef uint32_t most = 0
+    cdef Py_ssize_t place
+    for place in range(count):
+        most = max(most, numbers[place])
+    return most
+
+
 def offset_ids(str host not None, port, physical_offset, bytes ends not None):
     """The broker's ids of messages that lie in a row from there on, with commas between."""
     cdef uint8_t[28] raw
@@ -123,7 +131,7 @@ def offset_ids(str host not None, port, physical_offset, bytes ends not None):
     cdef str out
     cdef uint8_t *at
     mq_put32(raw + size - 12, fit32(port, "port"))
-    if PyBytes_GET_SIZE(ends) % 4 or count and overflows(start, end[count - 1]):
+    if PyBytes_GET_SIZE(ends) % 4 or overflows(start, 0xFFFFFFFF) and overflows(start, largest(end, count)):
         raise ConfigError(f"{count} messages behind {start}: their ends do not fit offset ids")
     if not count:
         return ""

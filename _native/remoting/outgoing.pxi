@@ -25,22 +25,23 @@ cdef Run joined(object words, list held) except *:
     return property_part(text)
 
 
-cdef int put_message(mq_writer *w, object message, Run body, UniqueKeys unique, int64_t now_ms, list ids) except -1:
-    """One element: its frame, the body, its properties."""
+cdef str put_message(mq_writer *w, object message, Run body, UniqueKeys unique, int64_t now_ms):
+    """One element: its frame, the body, its properties; gives its id."""
     cdef Py_ssize_t start = w.size, text
     cdef int32_t flag = fit32(message.flag, "flag")
     cdef uint8_t *at = mq_room(w, ELEMENT + body.size)
+    cdef str key
     memset(at + 4, 0, 8)
     mq_put32(at + 12, flag)
     mq_put32(at + 16, <int32_t>body.size)
     memcpy(at + 20, body.at, body.size)
-    ids.append(put_properties(w, message, unique, now_ms))
+    key = put_properties(w, message, unique, now_ms)
     text = w.size - start - ELEMENT - body.size
     check_text(text)
     at = w.start + start
     mq_put32(at, <int32_t>(w.size - start))
     mq_put16(at + 20 + body.size, <int16_t>text)
-    return 0
+    return key
 
 
 cdef str put_properties(mq_writer *w, object message, UniqueKeys unique, int64_t now_ms):
@@ -89,6 +90,7 @@ def add_messages(BatchBuilder builder not None, messages not None, Py_ssize_t st
     cdef Py_ssize_t place = start, stop = len(messages), before
     cdef Run body
     cdef object message, held
+    cdef str key
     if builder.out.bytes == NULL:
         mq_writer_open(&builder.out, 4096)
     while place < stop and builder.count < max_count:
@@ -97,11 +99,15 @@ def add_messages(BatchBuilder builder not None, messages not None, Py_ssize_t st
         if not (of_topic(message, topic) and plain(message, &body, most, reserved)):
             break
         before = builder.out.size
-        put_message(&builder.out, message, body, unique, now_ms, ids)
+        try:
+            key = put_message(&builder.out, message, body, unique, now_ms)
+        except BaseException:
+            builder.out.size = before  # the half of a message must not go along with the others
+            raise
         if builder.count > 0 and builder.out.size > max_size:
             builder.out.size = before
-            ids.pop()
             break
+        ids.append(key)
         builder.count += 1
         place += 1
     return place

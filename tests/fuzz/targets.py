@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mqclient._impl import Impl, select
 from mqclient.errors import ConfigError, ProtocolError
-from tests.fuzz import seeds
+from tests.fuzz import seeds, written
 from tests.fuzz.mutator import Repair
 
 LIMIT = 1 << 20
@@ -212,7 +212,10 @@ def whole_entry(data: bytearray) -> None:
 def use_entry(impl: Impl, entry: Any, random: Random) -> None:
     touch(entry)
     helper = decompress if random.random() < 0.8 else None
-    batch = impl.pulsar.decode_messages(entry, decompress=helper, limit=LIMIT, keep_compacted=random.random() < 0.2)
+    payload = bytes(entry.payload)[1:] if random.random() < 0.05 else None  # such as after decryption
+    batch = impl.pulsar.decode_messages(
+        entry, payload, decompress=helper, limit=LIMIT, keep_compacted=random.random() < 0.2
+    )
     assert batch.lost == max(entry.charged - len(batch) - batch.compacted, 0)
     touch(batch)
     for message in batch:
@@ -267,6 +270,9 @@ def run_offset_id(impl: Impl, data: bytes, random: Random) -> None:
         assert impl.remoting.parse_offset_id(impl.remoting.offset_id(host, port, offset)) == (host, port, offset)
     with contextlib.suppress(ConfigError):
         impl.remoting.parse_unique_key(data.decode("latin-1"))
+    with contextlib.suppress(ConfigError):
+        ids = impl.remoting.offset_ids("::1", 1, random.choice([0, 2**63 - 2**31]), data)
+        assert len(ids) == max(0, len(data) // 4 * 57 - 1)
 
 
 # --------------------------------------------------------------------------------------------------------- digest
@@ -299,8 +305,15 @@ TARGETS = {
     "remoting.split_batch": Target(seeds.send_bodies, run_split_batch),
     "remoting.store_batch": Target(seeds.send_bodies, run_store_batch),
     "remoting.ids": Target(seeds.offset_ids, run_offset_id),
+    "remoting.written": Target(written.messages_to_send, written.run_remoting_written),
+    "remoting.columns": Target(written.remoting_columns, written.run_remoting_columns),
     "pulsar.feed": Target(seeds.pulsar_frames, run_pulsar_feed, whole_pulsar_frame),
     "pulsar.decode_messages": Target(seeds.pulsar_entries, run_pulsar_messages, whole_entry),
     "pulsar.message_id": Target(seeds.message_ids, run_message_id),
+    "pulsar.written": Target(written.entries_to_send, written.run_pulsar_written),
+    "pulsar.columns": Target(written.pulsar_columns, written.run_pulsar_columns),
+    "permits.acks": Target(written.ids_to_acknowledge, written.run_acks),
     "digest.files": Target(seeds.data_files, run_files, whole_file),
+    "digest.hashes": Target(written.texts_to_hash, written.run_hashes),
+    "allocation.allocate": Target(written.groups, written.run_allocate),
 }

@@ -72,7 +72,7 @@ def offset_ids(host: str, port: int, physical_offset: int, ends: bytes) -> str:
         return ""
     try:
         behind = unpack(f"={count}I", ends)
-        if not -(2**63) <= physical_offset + behind[-1] < 2**63:
+        if not -(2**63) <= physical_offset + max(behind) < 2**63:
             raise error("beyond 64 bits")
     except (error, IndexError) as cause:
         raise ConfigError(f"{count} messages behind {physical_offset}: their ends do not fit offset ids") from cause

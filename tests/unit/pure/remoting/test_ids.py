@@ -52,6 +52,7 @@ def test_ids_of_a_row_of_messages(remoting: ModuleType) -> None:
         ("nowhere", 1, 0, b""),
         ("1.2.3.4", 2**31, 0, ends),
         ("1.2.3.4", 1, 2**63 - 300, ends),
+        ("1.2.3.4", 1, 2**63 - 300, array("I", [400, 0]).tobytes()),
         ("1.2.3.4", 1, 2**63, b""),
         ("1.2.3.4", 1, 0, ends[:5]),
     ):

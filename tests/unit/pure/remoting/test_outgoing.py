@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from mqclient._impl import Impl
 from mqclient._pure import remoting
+from mqclient.errors import ConfigError
 from mqclient.rocketmq.model import Message
 
 
@@ -41,6 +43,18 @@ def test_properties_of_each() -> None:
 )
 def test_what_may_not_stand_in_it_is_left_to_the_caller(odd: Message) -> None:
     assert added([Message("t", b"a"), odd, Message("t", b"b")], most=5)[0] == 1
+
+
+@pytest.mark.parametrize("odd", [{"p": "x" * 40_000}, {"p": "\x01"}, {"p": "v", "": "x"}])
+def test_one_that_cannot_be_written_leaves_nothing_behind(codec: Impl, odd: dict[str, str]) -> None:
+    builder, unique = codec.remoting.BatchBuilder(), codec.remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2)
+    ids: list[str] = []
+    messages = [Message("t", b"a"), Message("t", b"odd", properties=odd), Message("t", b"b")]
+    with pytest.raises(ConfigError):
+        codec.remoting.add_messages(builder, messages, 0, "t", unique, 5, ids, reserved=set())
+    assert (builder.count, len(ids)) == (1, 1)
+    codec.remoting.add_messages(builder, messages, 2, "t", unique, 5, ids, reserved=set())
+    assert [body for _, body, _ in codec.remoting.split_batch(builder.seal())] == [b"a", b"b"]
 
 
 def test_the_text_of_one_that_goes_alone() -> None:
