@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mqclient.core.causes import NO_WAY
 from mqclient.core.driver import Address, Now
 from mqclient.core.link import Link
 from mqclient.core.slot import Slot, completed, failed
@@ -13,7 +14,7 @@ from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timer
 from mqclient.errors import ClosedError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import requests
-from mqclient.pulsar.advice import NO_WAY, SILENT, advised
+from mqclient.pulsar.advice import SILENT, advised
 from mqclient.pulsar.requests import Command
 
 if TYPE_CHECKING:

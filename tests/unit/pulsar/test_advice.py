@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mqclient.core import causes
 from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError, ProtocolError
 from mqclient.pulsar import advice
 
@@ -24,13 +25,13 @@ def untrusted(code: int) -> ssl.SSLCertVerificationError:
     [
         (ProtocolError("bytes"), False, advice.OTHER_PROTOCOL),
         (untrusted(20), True, advice.NOT_TRUSTED),
-        (untrusted(10), True, advice.NOT_VALID_NOW),
+        (untrusted(10), True, causes.NOT_VALID_NOW),
         (ssl.SSLError("wrong version"), True, advice.NO_TLS),
-        (socket.gaierror(-2, "unknown"), False, advice.UNKNOWN),
+        (socket.gaierror(-2, "unknown"), False, causes.UNKNOWN),
         (ConnectionRefusedError(111, "refused"), False, advice.REFUSED),
-        (TimeoutError("late"), False, advice.NO_WAY),
-        (DeadlineError("late"), False, advice.NO_WAY),
-        (OSError(113, "no route"), False, advice.NO_WAY),
+        (TimeoutError("late"), False, causes.NO_WAY),
+        (DeadlineError("late"), False, causes.NO_WAY),
+        (OSError(113, "no route"), False, causes.NO_WAY),
         (None, False, advice.CLOSED),
         (ConnectionResetError(104, "reset"), False, advice.CLOSED),
         (None, True, advice.NO_TLS),

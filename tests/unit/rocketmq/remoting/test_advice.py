@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mqclient.core import causes
 from mqclient.errors import ConfigError, DeadlineError, LinkError, ProtocolError
 from mqclient.rocketmq.remoting import advice
 
@@ -29,14 +30,14 @@ def of_certificate(code: int) -> Any:
     ("cause", "step"),
     [
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), advice.REFUSED),
-        (socket.gaierror(-2, "Name or service not known"), advice.UNKNOWN),
-        (OSError(errno.EHOSTUNREACH, "no route"), advice.NO_WAY),
-        (TimeoutError(errno.ETIMEDOUT, "timed out"), advice.NO_WAY),
-        (DeadlineError("the time given ran out"), advice.NO_WAY),
+        (socket.gaierror(-2, "Name or service not known"), causes.UNKNOWN),
+        (OSError(errno.EHOSTUNREACH, "no route"), causes.NO_WAY),
+        (TimeoutError(errno.ETIMEDOUT, "timed out"), causes.NO_WAY),
+        (DeadlineError("the time given ran out"), causes.NO_WAY),
         (ProtocolError("frame of 1213486160 bytes"), advice.OTHER_PROTOCOL),
         (of_certificate(20), advice.NOT_TRUSTED),
-        (of_certificate(9), advice.NOT_VALID_NOW),
-        (of_certificate(10), advice.NOT_VALID_NOW),
+        (of_certificate(9), causes.NOT_VALID_NOW),
+        (of_certificate(10), causes.NOT_VALID_NOW),
         (ssl.SSLError("wrong version number"), advice.NO_TLS),
         (ConnectionResetError(errno.ECONNRESET, "reset"), advice.CLOSED),
         (None, advice.CLOSED),
