@@ -12,15 +12,17 @@ class Sent(NamedTuple):
 
     topic: str
     group: str
+    """Of Pulsar the producer's name, or the subscription."""
     message_ids: Sequence[str]
     size: int
-    """Bytes of the request's body, as it was sent."""
+    """Bytes of the request's body, as it was sent; of Pulsar the whole entry."""
     seconds: float
     """From the first try to the outcome."""
     broker: str
     """The address of the last try; empty if none was made."""
     status: str
-    """The broker's word for a stored message; empty after an error."""
+    """The broker's word for a stored message; of Pulsar STORED, or DUPLICATE where it was there already; empty after an
+    error."""
     error: BaseException | None
 
 

@@ -15,6 +15,7 @@ from mqclient.errors import ConfigError
 if TYPE_CHECKING:
     from mqclient._native.pulsar import EARLIEST, LATEST, Message, MessageId
     from mqclient.config import TLS
+    from mqclient.core.hooking import TraceContext, traceparent
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.encryption import Decryption, Encryption, Key
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView, Transaction
 
 __all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption", "Failover",
-           "Key", "Message", "MessageId", "Producer", "Reader", "TableView", "Transaction", "basic", "mutual_tls",
-           "oauth2", "token"]  # fmt: skip
+           "Key", "Message", "MessageId", "Producer", "Reader", "TableView", "TraceContext", "Transaction", "basic",
+           "mutual_tls", "oauth2", "token", "traceparent"]  # fmt: skip
 
 _FACE = ("Client", "Consumer", "Producer", "Reader", "TableView", "Transaction")
 _OPTIONS = ("DeadLetter", "Delays")
 _ENCRYPTION = ("Decryption", "Encryption", "Key")
 _AUTH = ("basic", "mutual_tls", "token")
+_TRACE = ("TraceContext", "traceparent")
 _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")
 
 
@@ -54,6 +56,10 @@ def __getattr__(name: str) -> Any:
         from mqclient.pulsar.failover import Failover
 
         return Failover
+    if name in _TRACE:
+        from mqclient.core import hooking
+
+        return getattr(hooking, name)
     if name in _AUTH:
         from mqclient.pulsar import auth
 

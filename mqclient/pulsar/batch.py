@@ -68,6 +68,11 @@ class Batch:
     def error(self) -> MQError | None:
         return self._error
 
+    @property
+    def known(self) -> bool:
+        """The broker had it already, and did not store it again."""
+        return self.done and self._error is None and self._ledger < 0
+
     # ---- asked by futures, from any thread
 
     def outcome(self, index: int, /) -> Any:
@@ -158,8 +163,6 @@ class Batch:
         self._client.budget.give(*self.held)
         if self.window is not None:
             self.window.give(0, self.count)
-        self.frame = b""
-        self.first = None
         if self._slots is not None:
             self._tell_slots(self._slots)
         if self._waits is not None:
@@ -169,6 +172,8 @@ class Batch:
             watchers, self._watchers = self._watchers, None
             for watcher in watchers:
                 watcher(self)
+        self.frame = b""
+        self.first = None
         if self._callbacks:
             self._client.driver.run_user(self._call_back, None)
 

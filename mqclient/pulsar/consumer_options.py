@@ -77,7 +77,8 @@ class ConsumerOptions:
     `schema`: see `mqclient.pulsar.schema`; `Message.value` gives what it makes of a body. `decrypt`: a `Decryption`
     says where the keys of encrypted messages are; without one they are not given out.
     `queue_memory`: bytes that may wait here; the queue then starts at one message and grows, up to `receiver_queue`,
-    as long as its user keeps up.
+    as long as its user keeps up. `hooks`: objects with `around_consume` or `after_consume`, which see the calls of the
+    listener, see `mqclient.hooks`; `pulsar.TraceContext()` is one.
     """
 
     type: str = "exclusive"
@@ -113,6 +114,7 @@ class ConsumerOptions:
     out_of_order: bool = False
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     replicated: bool = False
+    hooks: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         if self.type not in SUB_TYPES:
@@ -130,13 +132,14 @@ class ConsumerOptions:
             raise ConfigError(f"dead_letter and retry need a shared or key_shared subscription, not {self.type}")
         if self.by_batch and (self.ack_timeout or self.dead_letter is not None or self.retry):
             raise ConfigError("by_batch=True goes without ack_timeout, dead_letter and retry")
-
         if self.on_active is not None and self.type != "failover":
             raise ConfigError(f"on_active needs a failover subscription, not {self.type}: of others all are active")
         if self.key_ranges or self.out_of_order:
             self._check_keys()
         if self.listener is not None and not self.durable:
             raise ConfigError("a listener is for consumers: a reader reads")
+        if self.hooks and self.listener is None:
+            raise ConfigError("hooks see the calls of a listener; around what you receive() put them yourself")
         if self.queue_memory and (not self.receiver_queue or self.by_batch):
             raise ConfigError("queue_memory needs receiver_queue above 0, and messages instead of batches")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqclient.core.budget import Budget
@@ -71,6 +71,8 @@ class Gathering:
         self._careful = self._counting
         """A message that joins the batch has to be looked at: it is counted, or what gathers is of a lot."""
         self._introductions = Introductions(client, owner)
+        self.told: Callable[[Batch], None] | None = None
+        """Who wants to know what came of each entry."""
         self._idle_asked = False
         self._late = 0
         self._linger: Timer | None = None
@@ -376,6 +378,8 @@ class Gathering:
         batch.first = item
         if self._counting:
             batch.window = self.window
+        if self.told is not None:
+            batch.then(self.told)
         if item is not message:
             self._begin_lot(batch, message)
         return batch

@@ -14,6 +14,7 @@ from zlib import crc32
 from mqclient.core.slot import Slot, Wake
 from mqclient.core.steps import Steps
 from mqclient.errors import ClosedError, ConfigError, MQError
+from mqclient.pulsar.hooking import observed
 
 if TYPE_CHECKING:
     from mqclient.pulsar.subscribing import Engine
@@ -67,7 +68,7 @@ class Listening:
         if engine.options.by_batch:
             raise ConfigError("by_batch=True is for receiving, not for a listener")
         self._engine = engine
-        self._handle = handle
+        self._handle = observed(engine, handle)
         self._driver = engine.client.driver
         self._mailbox = engine.mailbox
         self._take = engine.mailbox.take

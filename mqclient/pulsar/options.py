@@ -3,7 +3,7 @@ the cure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -40,6 +40,7 @@ class ProducerOptions:
     `access`: "shared", "exclusive", "wait" (until it can be exclusive) or "fence" (all others out).
     `initial_subscription`: made with the topic if it is not there yet. `send_timeout` 0: none.
     `encrypt`: an `Encryption` says who alone may read the bodies; properties and keys stay in the clear.
+    `hooks`: objects with `before_send` or `after_send`, see `mqclient.hooks`; `pulsar.TraceContext()` is one.
     """
 
     name: str | None = None
@@ -62,6 +63,7 @@ class ProducerOptions:
     initial_subscription: str | None = None
     schema: Any = None
     encrypt: Encryption | None = None
+    hooks: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         self._check_sizes()

@@ -14,6 +14,7 @@ from mqclient.core.timers import Timer
 from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.columns import Rows
+from mqclient.pulsar.hooking import hooked, send_hooks
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ProducerOptions
 from mqclient.pulsar.outgoing import Mixed, Part, Scattered, as_run, plain, preparing
@@ -44,6 +45,7 @@ class PartitionedProducer:
         self.failure: MQError | None = None
         self._hash = key_hash(client.impl.digest, options.hashing)
         self._at = client.random.randrange(count)
+        self._hooks = send_hooks(options.hooks)
         self._single = options.routing == "single"
         self._growth: Timer | None = None
         self._count = count
@@ -51,7 +53,8 @@ class PartitionedProducer:
 
     def preparing(self, schema: Schema[Any] | None) -> Any:
         """What makes messages of values, of this schema instead of the producer's own."""
-        make, routing = preparing(self.options.schema, schema), self.options.routing
+        make = hooked(preparing(self.options.schema, schema), self._hooks, str(self.topic))
+        routing = self.options.routing
         return router(routing, lambda: len(self.children), make) if callable(routing) else make
 
     # ---- life

@@ -20,6 +20,7 @@ from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.framing import Framer
 from mqclient.pulsar.gathering import Full, Gathering
 from mqclient.pulsar.holding import Held
+from mqclient.pulsar.hooking import hooked, send_hooks, telling
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
@@ -52,6 +53,7 @@ class ProducerEngine:
         self.failure: MQError | None = None
         self.published = -1 if options.initial_sequence_id is None else options.initial_sequence_id
         self.counts = {"messages": 0, "batches": 0, "late": 0, "resent": 0}
+        self._hooks = send_hooks(options.hooks)
         self.framer = Framer(client.impl.pulsar, self.producer_id, options)
         if options.encrypt is not None:
             self.framer.sealer = Sealer(client, str(topic), options.encrypt)
@@ -60,6 +62,7 @@ class ProducerEngine:
         self._gathering: Gathering = gathering(
             client, self, self.framer, options, Budget(0, options.max_pending) if window is None else window
         )
+        self._gathering.told = telling(self, self._hooks)
         self._future = client.impl.handover.SendFuture
         self._loop = getattr(client.driver, "loop", None)
         self._here = getattr(client.driver, "here", None)
@@ -80,7 +83,7 @@ class ProducerEngine:
 
     def preparing(self, schema: Schema[Any] | None) -> Any:
         """What makes messages of values, of this schema instead of the producer's own."""
-        return preparing(self.options.schema, schema)
+        return hooked(preparing(self.options.schema, schema), self._hooks, str(self.topic))
 
     def open(self, deadline: float) -> Slot[None]:
         self.client.join(self)

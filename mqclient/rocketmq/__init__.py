@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from mqclient.config import TLS
+    from mqclient.core.hooking import TraceContext, traceparent
     from mqclient.rocketmq.model import (
         RESERVED_PROPERTIES,
         Account,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from mqclient.rocketmq.remoting.admin_messages import Resent
     from mqclient.rocketmq.remoting.admin_reset import ResetReport
     from mqclient.rocketmq.remoting.handling import Retry
-    from mqclient.rocketmq.remoting.hooking import TraceContext, traceparent
     from mqclient.rocketmq.remoting.pop import Popped
     from mqclient.rocketmq.remoting.process_queue import Limits
     from mqclient.rocketmq.remoting.push_options import StopReport
@@ -106,11 +106,11 @@ _WHERE: Final = {
     "Sql": "mqclient.rocketmq.remoting.subscription",
     "StopReport": "mqclient.rocketmq.remoting.push_options",
     "TLS": "mqclient.config",
-    "TraceContext": "mqclient.rocketmq.remoting.hooking",
+    "TraceContext": "mqclient.core.hooking",
     "TransactionState": "mqclient.rocketmq.model",
     "TransactionalProducer": "mqclient.rocketmq.remoting.sync",
     "acl": "mqclient.rocketmq.signing",
-    "traceparent": "mqclient.rocketmq.remoting.hooking",
+    "traceparent": "mqclient.core.hooking",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqclient.config import TLS
+from mqclient.core.hooking import TraceContext, traceparent
 from mqclient.rocketmq.model import (
     Account,
     CircuitOpenError,
@@ -29,7 +30,6 @@ from mqclient.rocketmq.remoting.aio import (
     TransactionalProducer,
 )
 from mqclient.rocketmq.remoting.handling import Retry
-from mqclient.rocketmq.remoting.hooking import TraceContext, traceparent
 from mqclient.rocketmq.remoting.pop import Popped
 from mqclient.rocketmq.remoting.process_queue import Limits
 from mqclient.rocketmq.remoting.push_options import StopReport

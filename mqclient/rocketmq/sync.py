@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from mqclient.config import TLS
+from mqclient.core.hooking import TraceContext, traceparent
 from mqclient.rocketmq.model import (
     Account,
     CircuitOpenError,
@@ -21,7 +22,6 @@ from mqclient.rocketmq.remoting.admin_groups import Connection, Progress
 from mqclient.rocketmq.remoting.admin_messages import Resent
 from mqclient.rocketmq.remoting.admin_reset import ResetReport
 from mqclient.rocketmq.remoting.handling import Retry
-from mqclient.rocketmq.remoting.hooking import TraceContext, traceparent
 from mqclient.rocketmq.remoting.pop import Popped
 from mqclient.rocketmq.remoting.process_queue import Limits
 from mqclient.rocketmq.remoting.push_options import StopReport

@@ -68,6 +68,7 @@ LAYERS = {
             *GROUND,
             "mqclient._impl",
             "mqclient.core.driver",
+            "mqclient.core.hooking",
             "mqclient.core.steps",
             "mqclient.io.",
             "mqclient.rocketmq.",
@@ -76,7 +77,15 @@ LAYERS = {
     ),
     "pulsar faces": Layer(
         ("pulsar/__init__.py", "pulsar/aio*.py", "pulsar/sync*.py"),
-        (*GROUND, "mqclient._impl", "mqclient.core.driver", "mqclient.core.steps", "mqclient.io.", "mqclient.pulsar."),
+        (
+            *GROUND,
+            "mqclient._impl",
+            "mqclient.core.driver",
+            "mqclient.core.hooking",
+            "mqclient.core.steps",
+            "mqclient.io.",
+            "mqclient.pulsar.",
+        ),
         typing_only=("mqclient._native.",),
     ),
     "broker": Layer(

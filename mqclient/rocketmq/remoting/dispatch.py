@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from mqclient.core.driver import Now
+from mqclient.core.hooking import ConsumeHooks
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timer
@@ -15,7 +16,6 @@ from mqclient.hooks import Consumed
 from mqclient.rocketmq.remoting.counts import Counts
 from mqclient.rocketmq.remoting.failures import SendBack
 from mqclient.rocketmq.remoting.handling import Handler, Job, Retry, explain
-from mqclient.rocketmq.remoting.hooking import ConsumeHooks
 from mqclient.rocketmq.remoting.pace import Pace
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 from mqclient.rocketmq.remoting.producer import ProducerEngine
@@ -37,7 +37,7 @@ class Dispatch:
         self.member = member
         self.client = member.client
         self.options = options
-        self.hooks = ConsumeHooks(options.hooks)
+        self.hooks = ConsumeHooks(options.hooks, LOG)
         self.handler = self.hooks.wrap(handler)
         self.trace = self._trace() if options.message_trace else None
         self.counts = Counts(member.client)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from mqclient.core.hooking import TraceContext, traceparent
 from mqclient.errors import ConfigError
 from mqclient.hooks import Consumed, Sent
 from mqclient.rocketmq.model import Message
-from mqclient.rocketmq.remoting.hooking import ConsumeHooks, Hooks, TraceContext, traceparent
+from mqclient.rocketmq.remoting.hooking import Hooks
 from mqclient.rocketmq.remoting.many import plan, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
@@ -74,13 +74,6 @@ def test_each_message_continues_the_trace_that_is_at_work(cluster: VirtualCluste
     assert len(set(found)) == 4
     assert all(one.startswith(PARENT[:36]) and one.endswith("-01") and one != PARENT for one in found)
     assert properties(cluster)[0]["own"] == "1"
-
-
-def test_without_one_it_begins_one() -> None:
-    added: dict[str, str] = {}
-    TraceContext().before_send(None, added)
-    version, trace, span, flags = added["traceparent"].split("-")
-    assert (version, len(trace), len(span), flags) == ("00", 32, 16, "01")
 
 
 def test_requests_are_told_with_their_outcome(cluster: VirtualCluster) -> None:
@@ -183,47 +176,3 @@ def test_hooks_with_bugs_change_nothing_for_the_handler(
     assert push.engine.handled == 1
     assert "around_consume hook failed" in caplog.text
     assert "after_consume hook failed" in caplog.text
-
-
-def test_a_coroutine_handler_stays_in_its_span() -> None:
-    span = Span()
-
-    async def handle(messages: Any) -> str:
-        span.seen.append("works")
-        if messages == ["bad"]:
-            raise ValueError("bad")
-        return "value"
-
-    wrapped = ConsumeHooks([span]).wrap(handle)
-    assert asyncio.run(wrapped(["a"])) == "value"
-    with pytest.raises(ValueError, match="bad"):
-        asyncio.run(wrapped(["bad"]))
-    assert span.seen == [("begins", 1), "works", "ended", ("begins", 1), "works", ("failed", "bad")]
-
-
-class WithProperty:
-    def __init__(self, text: str | None) -> None:
-        self.text = text
-
-    def property(self, name: str) -> str | None:
-        assert name == "traceparent"
-        return self.text
-
-
-def test_what_a_handler_sends_continues_the_trace_of_its_message() -> None:
-    hook = TraceContext()
-    seen = []
-    for texts in ([PARENT], ["nonsense", PARENT], [None], []):
-        with hook.around_consume([WithProperty(text) for text in texts]):
-            seen.append(traceparent.get())
-    assert seen == [PARENT, PARENT, None, None]
-    assert traceparent.get() is None
-
-
-def test_a_consumers_hook_does_something_and_none_costs_nothing() -> None:
-    with pytest.raises(ConfigError, match="around_consume"):
-        ConsumeHooks([object()])
-
-    def handle(messages: Any) -> None: ...
-
-    assert ConsumeHooks([]).wrap(handle) is handle
