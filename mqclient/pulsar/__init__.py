@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.encryption import Decryption, Encryption, Key
-    from mqclient.pulsar.failover import Failover
+    from mqclient.pulsar.failover import Cluster, Failover
     from mqclient.pulsar.sync import Client, Consumer, Producer, Reader, TableView, Transaction
 
-__all__ = ["EARLIEST", "LATEST", "Client", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption", "Failover",
-           "Key", "Message", "MessageId", "Producer", "Reader", "TableView", "TraceContext", "Transaction", "basic",
-           "mutual_tls", "oauth2", "token", "traceparent"]  # fmt: skip
+__all__ = ["EARLIEST", "LATEST", "Client", "Cluster", "Consumer", "DeadLetter", "Decryption", "Delays", "Encryption",
+           "Failover", "Key", "Message", "MessageId", "Producer", "Reader", "TableView", "TraceContext", "Transaction",
+           "basic", "mutual_tls", "oauth2", "token", "traceparent"]  # fmt: skip
 
 _FACE = ("Client", "Consumer", "Producer", "Reader", "TableView", "Transaction")
 _OPTIONS = ("DeadLetter", "Delays")
 _ENCRYPTION = ("Decryption", "Encryption", "Key")
 _AUTH = ("basic", "mutual_tls", "token")
+_CLUSTERS = ("Cluster", "Failover")
 _TRACE = ("TraceContext", "traceparent")
 _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")
 
@@ -52,10 +53,10 @@ def __getattr__(name: str) -> Any:
         from mqclient.pulsar import encryption
 
         return getattr(encryption, name)
-    if name == "Failover":
-        from mqclient.pulsar.failover import Failover
+    if name in _CLUSTERS:
+        from mqclient.pulsar import failover
 
-        return Failover
+        return getattr(failover, name)
     if name in _TRACE:
         from mqclient.core import hooking
 

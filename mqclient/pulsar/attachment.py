@@ -53,14 +53,15 @@ class Attachment:
     or until the broker refuses for good.
     """
 
-    __slots__ = ("_backoff", "_client", "_cluster", "_dropped", "_hint", "_name", "_opener", "_topic", "_waiting",
-                 "connection", "epoch", "state")  # fmt: skip
+    __slots__ = ("_backoff", "_client", "_cluster", "_dropped", "_hint", "_lane", "_name", "_opener", "_topic",
+                 "_waiting", "connection", "epoch", "state")  # fmt: skip
 
     def __init__(self, client: ClientEngine, topic: TopicName, opener: Opener, name: str) -> None:
         self._client = client
         self._topic = topic
         self._opener = opener
         self._name = name
+        self._lane = client.next_lane()
         self._backoff = Backoff(0.1, 60.0)
         self._waiting: list[Slot[None]] = []
         self._cluster: ServiceUrl | None = None
@@ -168,9 +169,9 @@ class Attachment:
         limit = client.deadline() if deadline is None else deadline
         hint, self._hint = self._hint, None
         if hint is None or self._cluster is not None:
-            found = client.lookup_steps(self._topic, limit, self._cluster)
+            found = client.lookup_steps(self._topic, limit, self._cluster, self._lane)
         else:
-            found = client.connect_to_steps(hint, limit)
+            found = client.connect_to_steps(hint, limit, self._lane)
         connection: Connection = yield run_steps(found)
         self._check_open()
         self.epoch += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from itertools import count
+from itertools import count, cycle
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,7 +18,7 @@ from mqclient.pulsar import requests
 from mqclient.pulsar.auth import Authentication, NoAuthentication, TlsAuthentication
 from mqclient.pulsar.codes import LookupType
 from mqclient.pulsar.connection import Connection
-from mqclient.pulsar.failover import Failover, Watch
+from mqclient.pulsar.failover import Failover, Shown, Watch, shown
 from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.web_lookup import Web, WebLookup
 
@@ -33,9 +33,17 @@ MAX_REDIRECTS = 20
 class Member(Protocol):
     """A producer or consumer of the client: closed with it."""
 
+    @property
+    def ready(self) -> bool:
+        """It is open at its broker, all parts of it."""
+
     def close_steps(self) -> Steps[None]: ...
 
     def abandon(self, error: MQError) -> None: ...
+
+
+def _no_seal(_: Any) -> object:
+    raise ConfigError("encrypted connections need somebody who makes them")
 
 
 class ClientEngine:
@@ -56,6 +64,8 @@ class ClientEngine:
         keep_alive: float = 30.0,
         memory_limit: int = 64 << 20,
         listener: str | None = None,
+        connections_per_broker: int = 1,
+        seal: Callable[[Any], object] | None = None,
         random: Random | None = None,
     ) -> None:
         self.driver = driver
@@ -67,8 +77,11 @@ class ClientEngine:
             )
         if self.url.web and web is None:
             raise ConfigError(f"service URL {self.url.text!r}: lookups over HTTP need somebody who asks")
-        self.auth = auth or NoAuthentication()
-        if isinstance(auth, TlsAuthentication) and tls is None:
+        if connections_per_broker < 1:
+            raise ConfigError(f"connections_per_broker={connections_per_broker}: it is at least 1")
+        self._home = Shown(auth or NoAuthentication(), tls)
+        self._shown = shown(url, self._home, seal or _no_seal)
+        if tls is None and any(isinstance(one.auth, TlsAuthentication) for one in (self._home, *self._shown.values())):
             raise ConfigError("mutual_tls() needs a pulsar+ssl:// URL, and tls=TLS(certificate=…, key=…)")
         self._listener = listener
         self.blocking = blocking
@@ -81,8 +94,8 @@ class ClientEngine:
         """Of what producers took and the broker has not confirmed."""
         self.random = random or Random()
         self.closed = False
-        self._tls = tls
-        self._pool: dict[tuple[str, int, str | None], Connection] = {}
+        self._pool: dict[tuple[str, int, str | None, int], Connection] = {}
+        self._lanes = cycle(range(connections_per_broker))
         self._members: dict[Member, None] = {}
         self._attempts = count()
         self._request_ids = count(1)
@@ -125,11 +138,28 @@ class ClientEngine:
     def leave(self, member: Member) -> None:
         self._members.pop(member, None)
 
-    def credentials(self) -> Slot[bytes | None]:
+    def next_lane(self) -> int:
+        """Which of the connections to its broker a producer or consumer uses, wherever that is: each in turn."""
+        return next(self._lanes)
+
+    @property
+    def auth(self) -> Authentication:
+        """What is shown in the present cluster."""
+        return self.shown_at(self.url).auth
+
+    @property
+    def _tls(self) -> object | None:
+        return self.shown_at(self.url).tls
+
+    def shown_at(self, url: ServiceUrl) -> Shown:
+        return self._shown.get(url.text, self._home)
+
+    def credentials(self, auth: Authentication | None = None) -> Slot[bytes | None]:
         """What to show now. A supplier may be user code, and slow, so it is asked outside."""
-        if isinstance(self.auth, NoAuthentication | TlsAuthentication):
+        auth = auth or self.auth
+        if isinstance(auth, NoAuthentication | TlsAuthentication):
             return completed(None)
-        return self.ask_user(self.auth.data)
+        return self.ask_user(auth.data)
 
     def ask_user(self, ask: Callable[[], T | Awaitable[T]]) -> Slot[T]:
         """Call the user's code outside of any entry; its answer may be awaited for."""
@@ -162,24 +192,28 @@ class ClientEngine:
 
     # ---- connections and lookups
 
-    def connection_steps(self, address: Address, proxy_to: str | None, deadline: float) -> Steps[Connection]:
+    def connection_steps(
+        self, address: Address, proxy_to: str | None, deadline: float, lane: int = 0
+    ) -> Steps[Connection]:
         """The pooled connection, made if need be, when its handshake is done."""
         if self.closed:
             raise ClosedError("the client is closed")
         if self._watch is not None:
             self._watch.start()
-        key = (address.host, address.port, proxy_to)
+        key = (address.host, address.port, proxy_to, lane)
         connection = self._pool.get(key)
         if connection is None or not connection.usable:
-            connection = self._pool[key] = Connection(self, address, proxy_to)
+            connection = self._pool[key] = Connection(self, address, proxy_to, self.auth)
             connection.connect(min(deadline, self.driver.now.mono + self.connect_timeout))
         yield connection.when_ready()
         return connection
 
-    def lookup_steps(self, topic: TopicName, deadline: float, cluster: ServiceUrl | None = None) -> Steps[Connection]:
+    def lookup_steps(
+        self, topic: TopicName, deadline: float, cluster: ServiceUrl | None = None, lane: int = 0
+    ) -> Steps[Connection]:
         """The connection to the broker that serves the topic. `cluster`: to which the topic went."""
         if self._web is not None and cluster is None:
-            return (yield from self._found_steps(topic, deadline))
+            return (yield from self._found_steps(topic, deadline, lane))
         address, proxy_to, authoritative = self._service_address(cluster), None, False
         for _ in range(MAX_REDIRECTS):
             connection = yield run_steps(self.connection_steps(address, proxy_to, deadline))
@@ -190,14 +224,15 @@ class ClientEngine:
             if through == _host_port(address):
                 through = None
             if reply.response == LookupType.Connect:
-                found: Connection = yield run_steps(self.connection_steps(there, through, deadline))
+                found: Connection = yield run_steps(self.connection_steps(there, through, deadline, lane))
                 return found
             address, proxy_to, authoritative = there, through, reply.authoritative
         raise LinkError(f"more than {MAX_REDIRECTS} redirects in the lookup of {topic}")
 
-    def connect_to_steps(self, broker_url: str, deadline: float) -> Steps[Connection]:
+    def connect_to_steps(self, broker_url: str, deadline: float, lane: int = 0) -> Steps[Connection]:
         """Straight to the broker that the last one named."""
-        found: Connection = yield run_steps(self.connection_steps(self.broker_address(broker_url), None, deadline))
+        address = self.broker_address(broker_url)
+        found: Connection = yield run_steps(self.connection_steps(address, None, deadline, lane))
         return found
 
     def partitions_steps(self, topic: TopicName, deadline: float) -> Steps[int]:
@@ -217,10 +252,10 @@ class ClientEngine:
             return self.connection_steps(self._service_address(), None, deadline)
         return self._found_steps(TopicName.parse(f"{namespace}/any"), deadline)
 
-    def _found_steps(self, topic: TopicName, deadline: float) -> Steps[Connection]:
+    def _found_steps(self, topic: TopicName, deadline: float, lane: int = 0) -> Steps[Connection]:
         assert self._web is not None
         address = yield from self._web.broker_steps(topic, self._listener, deadline)
-        found: Connection = yield run_steps(self.connection_steps(address, None, deadline))
+        found: Connection = yield run_steps(self.connection_steps(address, None, deadline, lane))
         return found
 
     def on_connection_lost(self, connection: Connection) -> None:
@@ -271,9 +306,10 @@ class ClientEngine:
     def _probe_one_steps(self, url: ServiceUrl, attempt: int) -> Steps[None]:
         if url.web:
             assert self._web is not None
-            yield from self._web.probe_steps(url.base(attempt))
+            yield from self._web.probe_steps(url.base(attempt), self.shown_at(url).auth)
             return
-        connection = Connection(self, url.address(attempt, self._tls), None)
+        auth, tls = self.shown_at(url)
+        connection = Connection(self, url.address(attempt, tls), None, auth)
         connection.connect(self.driver.now.mono + self.connect_timeout)
         try:
             yield connection.when_ready()
@@ -332,6 +368,11 @@ class ClientEngine:
         self.timers.clear()
         if self._watch is not None:
             self._watch.restart()
+
+    def ready(self) -> bool:
+        """For probes; nobody is asked. There is a connection, and every producer and consumer is open on one."""
+        connected = any(connection.ready for connection in self._pool.values())
+        return connected and not self.closed and all(member.ready for member in self._members)
 
     def diagnose(self) -> dict[str, Any]:
         """Connections as they are now, for people."""

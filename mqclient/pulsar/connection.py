@@ -18,6 +18,7 @@ from mqclient.pulsar.advice import SILENT, advised
 from mqclient.pulsar.requests import Command
 
 if TYPE_CHECKING:
+    from mqclient.pulsar.auth import Authentication
     from mqclient.pulsar.client import ClientEngine
     from mqclient.pulsar.names import ServiceUrl
 
@@ -66,6 +67,7 @@ class Connection:
     """
 
     __slots__ = (
+        "_auth",
         "_auth_rounds",
         "_client",
         "_pinged",
@@ -85,8 +87,15 @@ class Connection:
         "watchers",
     )
 
-    def __init__(self, client: ClientEngine, address: Address, proxy_to: str | None = None) -> None:
+    def __init__(
+        self,
+        client: ClientEngine,
+        address: Address,
+        proxy_to: str | None = None,
+        auth: Authentication | None = None,
+    ) -> None:
         self._client = client
+        self._auth = auth or client.auth
         self._proxy_to = proxy_to
         self._waiting: list[Slot[None]] = []
         self._timer: Timer | None = None
@@ -188,12 +197,12 @@ class Connection:
     # ---- handshake and keep-alive
 
     def _connect_steps(self) -> Steps[None]:
-        data = yield self._client.credentials()
-        self.link.write(requests.connect(self._client.auth.method, data, self._proxy_to).encode(self._client.impl, 0))
+        data = yield self._client.credentials(self._auth)
+        self.link.write(requests.connect(self._auth.method, data, self._proxy_to).encode(self._client.impl, 0))
 
     def _auth_steps(self) -> Steps[None]:
-        data = yield self._client.credentials()
-        self.link.write(requests.auth_response(self._client.auth.method, data).encode(self._client.impl, 0))
+        data = yield self._client.credentials(self._auth)
+        self.link.write(requests.auth_response(self._auth.method, data).encode(self._client.impl, 0))
 
     def _on_sent(self, slot: Slot[None]) -> None:
         if slot.error is not None and self.link.state == "open":

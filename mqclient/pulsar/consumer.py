@@ -107,6 +107,10 @@ class ConsumerEngine:
         return self.attachment.start(deadline)
 
     @property
+    def ready(self) -> bool:
+        return self.attachment.attached
+
+    @property
     def topics(self) -> list[str]:
         return [self._text]
 

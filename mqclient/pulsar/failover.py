@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mqclient.config import TLS
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timer
 from mqclient.errors import ConfigError, MQError, RemoteError
+from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.names import ServiceUrl
 
 if TYPE_CHECKING:
@@ -20,8 +22,18 @@ log = logging.getLogger("mqclient.pulsar")
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """Where else to go, and what is shown there, if that is something else than the client shows at home."""
+
+    url: str
+    auth: Authentication | None = None
+    tls: TLS | None = None
+
+
+@dataclass(frozen=True)
 class Failover:
-    """In place of a service URL: `primary`, and where to go, in this order, while it does not answer.
+    """In place of a service URL: `primary`, and where to go, in this order, while it does not answer: URLs, or each a
+    `Cluster` with its own credentials.
 
     Every `check_interval` seconds the present cluster is asked for a handshake. When it has not answered for
     `failover_delay` seconds, the client moves to the first other one that does; when the primary has answered again for
@@ -30,7 +42,7 @@ class Failover:
     """
 
     primary: str
-    secondaries: Sequence[str]
+    secondaries: Sequence[str | Cluster]
     check_interval: float = 10.0
     failover_delay: float = 30.0
     switch_back_delay: float = 30.0
@@ -46,10 +58,35 @@ class Failover:
             raise ConfigError("either all clusters are reached by encrypted connections, or none")
         if len({ServiceUrl.parse(url).web for url in self.urls}) > 1:
             raise ConfigError("either all clusters are looked up over HTTP, or none")
+        parsed = ServiceUrl.parse(self.primary)
+        if any(cluster.tls is not None for cluster in self.clusters) and (parsed.web or not parsed.encrypted):
+            raise ConfigError("a Cluster has tls of its own where all URLs begin with pulsar+ssl://")
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """The primary first; without what the client itself shows."""
+        return [Cluster(one) if isinstance(one, str) else one for one in (self.primary, *self.secondaries)]
 
     @property
     def urls(self) -> list[str]:
-        return [self.primary, *self.secondaries]
+        return [cluster.url for cluster in self.clusters]
+
+
+class Shown(NamedTuple):
+    """What a client shows in one cluster."""
+
+    auth: Authentication
+    tls: object | None
+
+
+def shown(url: str | Failover, home: Shown, seal: Callable[[TLS], object]) -> dict[str, Shown]:
+    """By the text of each URL what is shown there."""
+    if not isinstance(url, Failover):
+        return {}
+    return {
+        cluster.url: Shown(cluster.auth or home.auth, home.tls if cluster.tls is None else seal(cluster.tls))
+        for cluster in url.clusters
+    }
 
 
 class Watch:

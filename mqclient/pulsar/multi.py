@@ -114,6 +114,10 @@ class MultiConsumer:
         return ", ".join(map(str, self._bases))
 
     @property
+    def ready(self) -> bool:
+        return all(child.ready for child in self._children())
+
+    @property
     def topics(self) -> list[str]:
         """What is consumed: partitions by their own names."""
         return list(self.children)

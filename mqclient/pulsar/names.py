@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mqclient.core.driver import Address
 from mqclient.errors import ConfigError
 
+T = TypeVar("T")
+
+ENVIRONMENT: Final = "PULSAR_SERVICE_URL"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^:\[\]/,\s]+))(?::(?P<port>\d{1,5}))?")
@@ -67,6 +71,14 @@ def _host(url: str, part: str, port: int) -> tuple[str, int]:
     if not 0 < given < 65536:
         raise ConfigError(f"service URL {url!r}: port {given} is not between 1 and 65535")
     return match["v6"] or match["host"], given
+
+
+def service_url(given: T | None) -> T | str:
+    """As given, or what the environment says."""
+    found = os.environ.get(ENVIRONMENT, "") if given is None else given
+    if not found:
+        raise ConfigError(f"no service URL: give one, as pulsar://host:6650, or set {ENVIRONMENT}")
+    return found
 
 
 class TopicName(NamedTuple):

@@ -120,6 +120,10 @@ class PartitionedProducer:
     # ---- asked by the face
 
     @property
+    def ready(self) -> bool:
+        return all(child.ready for child in self.children)
+
+    @property
     def name(self) -> str:
         return self.children[0].name
 

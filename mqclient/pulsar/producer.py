@@ -244,6 +244,10 @@ class ProducerEngine:
     # ---- told by what gathers
 
     @property
+    def ready(self) -> bool:
+        return self.attachment.attached
+
+    @property
     def idle(self) -> bool:
         return not self.pending.queue
 

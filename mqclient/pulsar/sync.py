@@ -26,6 +26,7 @@ from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.auth import Authentication
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.failover import Failover
+from mqclient.pulsar.names import service_url
 from mqclient.pulsar.sync_consumer import Consumer, Reader
 from mqclient.pulsar.sync_producer import Producer
 from mqclient.pulsar.sync_table import TableView
@@ -46,15 +47,17 @@ class Client(Lazily):
     """One client of one cluster. Producers and consumers share its connections and are closed with it.
 
     `url`: `pulsar://host:port`, also with several hosts; `pulsar+ssl://`; `http(s)://` where brokers are looked up over
-    HTTP; or a `Failover`. Times are seconds. `tls`: of pulsar+ssl:// and https:// URLs; the other side is checked
-    unless it says not to. `memory_limit`: bytes of bodies that producers may have in flight. `listener`: which of the
-    brokers' addresses is wanted, where they have several. `impl`: "native" or "pure", by default what MQCLIENT_IMPL
-    asks for. A pickled client is, elsewhere, one with connections of its own, made when it is used.
+    HTTP; or a `Failover`; without it PULSAR_SERVICE_URL of the environment. Times are seconds. `tls`: of pulsar+ssl://
+    and https:// URLs; the other side is checked unless it says not to. `memory_limit`: bytes of bodies that producers
+    may have in flight. `listener`: which of the brokers' addresses is wanted, where they have several.
+    `connections_per_broker`: so many are shared by producers and consumers, each in turn. `impl`: "native" or "pure",
+    by default what MQCLIENT_IMPL asks for. A pickled client is, elsewhere, one with connections of its own, made when
+    it is used.
     """
 
     def __init__(
         self,
-        url: str | Failover,
+        url: str | Failover | None = None,
         *,
         auth: Authentication | None = None,
         tls: TLS | None = None,
@@ -63,10 +66,12 @@ class Client(Lazily):
         keep_alive: float = 30.0,
         memory_limit: int = 64 << 20,
         listener: str | None = None,
+        connections_per_broker: int = 1,
         impl: str | None = None,
     ) -> None:
+        place: str | Failover = service_url(url)
         self._recipe = (
-            url,
+            place,
             {
                 "auth": auth,
                 "tls": tls,
@@ -75,17 +80,18 @@ class Client(Lazily):
                 "keep_alive": keep_alive,
                 "memory_limit": memory_limit,
                 "listener": listener,
+                "connections_per_broker": connections_per_broker,
                 "impl": impl,
             },
         )
         namespace = _impl.default if impl is None else _impl.select(impl)
-        first = url.primary if isinstance(url, Failover) else url
+        first = place.primary if isinstance(place, Failover) else place
         sealed = encrypted(tls or TLS()) if first.startswith(("pulsar+ssl://", "https://")) else None
         self._driver: SyncDriver = ThreadsDriver("mqclient-pulsar", send_now=namespace.pulsar.send_now)
         self._engine = ClientEngine(
             self._driver,
             namespace,
-            url,
+            place,
             auth=auth,
             tls=tls if sealed is None else sealed,
             web=Web(None if sealed is None else sealed.context, connect_timeout) if first.startswith("http") else None,
@@ -94,6 +100,8 @@ class Client(Lazily):
             keep_alive=keep_alive,
             memory_limit=memory_limit,
             listener=listener,
+            connections_per_broker=connections_per_broker,
+            seal=encrypted,
         )
         with self._driver.enter():
             self._driver.attach(self._engine)
@@ -178,6 +186,14 @@ class Client(Lazily):
             slot = opening.close(self._engine)
         self._driver.wait(slot)
         self._driver.close()
+
+    def ready(self) -> bool:
+        """For probes; nobody is asked. There is a connection, and every producer and consumer is open on one.
+
+        A client that did nothing yet has no connection: `ping()` makes one.
+        """
+        with self._driver.enter():
+            return self._engine.ready()
 
     def diagnose(self) -> dict[str, Any]:
         """The connections as they are now."""

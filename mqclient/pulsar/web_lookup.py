@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from mqclient.core.driver import Address
 from mqclient.core.steps import Steps
 from mqclient.errors import ConfigError, DeadlineError, LinkError, MQError, ProtocolError
-from mqclient.pulsar.auth import BasicAuthentication
+from mqclient.pulsar.auth import Authentication, BasicAuthentication
 from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.names import TopicName
 
@@ -65,18 +65,25 @@ class WebLookup:
             raise ProtocolError(f"{self._client.url.text} tells no number of partitions of {topic}")
         return number
 
-    def probe_steps(self, base: str) -> Steps[None]:
+    def probe_steps(self, base: str, auth: Authentication) -> Steps[None]:
         """Whether a web service answers there, be it with a refusal."""
         try:
             limit = self._client.driver.now.mono + self._client.connect_timeout
-            yield from self._get_steps("lookup/v2/topic/persistent/public/default/any", {}, limit, base)
+            yield from self._get_steps("lookup/v2/topic/persistent/public/default/any", {}, limit, base, auth)
         except BrokerError as error:
             if error.code == ServerError.ServiceNotReady:
                 raise LinkError(str(error)) from error
 
-    def _get_steps(self, path: str, query: Mapping[str, str], deadline: float, base: str = "") -> Steps[dict[str, Any]]:
+    def _get_steps(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        deadline: float,
+        base: str = "",
+        auth: Authentication | None = None,
+    ) -> Steps[dict[str, Any]]:
         base = base or self._client.next_base()
-        headers = yield from self._header_steps()
+        headers = yield from self._header_steps(auth or self._client.auth)
         url = f"{base}/{path}" + (f"?{urlencode(query)}" if query else "")
         asked = self._client.ask_user(partial(self._web.get, url, headers))
         late = DeadlineError(f"{url} did not answer in time (is the web service there?)").about(remote=base)
@@ -96,13 +103,13 @@ class WebLookup:
             raise ProtocolError(f"{url} answered no JSON object")
         return reply.content
 
-    def _header_steps(self) -> Steps[dict[str, str]]:
-        data = yield self._client.credentials()
+    def _header_steps(self, auth: Authentication) -> Steps[dict[str, str]]:
+        data = yield self._client.credentials(auth)
         if data is None:
             return {}
-        if isinstance(self._client.auth, BasicAuthentication):
+        if isinstance(auth, BasicAuthentication):
             shown = "Basic " + b64encode(data).decode()
-            return {"Authorization": shown, "X-Pulsar-Auth-Method-Name": self._client.auth.method}
+            return {"Authorization": shown, "X-Pulsar-Auth-Method-Name": auth.method}
         return {"Authorization": f"Bearer {data.decode()}"}
 
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 import re
 import socket
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mqclient.pulsar import Failover, aio
+from mqclient.broker import EmbeddedBroker
+from mqclient.config import TLS
+from mqclient.pulsar import Cluster, Failover, aio, basic
+from tests.support.certificates import Certificates, make
 from tests.support.proxy import CuttingProxy
 from tests.support.pulsar_cluster import PulsarCluster
 
@@ -76,3 +81,49 @@ async def test_failover(pulsar: PulsarCluster, topic: str, impl: str, by_web: bo
                     message = await consumer.receive(15)
                     await consumer.ack(message)
                     got.add(message.body)
+
+
+def served(certificates: Certificates, **settings: Any) -> EmbeddedBroker:
+    """A cluster that asks for a credential, on encrypted connections."""
+    files: dict[str, Any] = {"tlsCertificateFilePath": certificates.certificate, "tlsKeyFilePath": certificates.key}
+    return EmbeddedBroker(doors=["pulsar"], impl="pure", **files, **settings)
+
+
+async def test_each_cluster_has_its_own_authority_and_credential(tmp_path: Path, impl: str) -> None:
+    """Two clusters that trust nobody of the other's."""
+    folders = [tmp_path / "home", tmp_path / "away"]
+    for folder in folders:
+        folder.mkdir()
+    home, away = map(make, folders)
+    times: dict[str, Any] = {"check_interval": 0.1, "failover_delay": 0.2, "switch_back_delay": 60.0}
+    with served(home, pulsar_basic={"a": "1"}) as first, served(away, pulsar_basic={"b": "2"}) as second:
+        there = Cluster(second.pulsar_tls_url, auth=basic("b", "2"), tls=TLS(trust=away.authority))
+        urls = Failover(first.pulsar_tls_url, [there], **times)
+        async with aio.Client(urls, auth=basic("a", "1"), tls=TLS(trust=home.authority), impl=impl) as client:
+            async with client.producer("orders") as producer:
+                await producer.send(b"1")
+                first.stop()
+                await producer.send(b"2", timeout=30)
+                assert client.diagnose()["url"] == second.pulsar_tls_url
+                assert client.ready()
+
+
+async def test_several_connections_to_a_broker(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    pulsar.partition(topic, 4)
+    async with aio.Client(pulsar.url, impl=impl, connections_per_broker=4) as client:
+        assert not client.ready()
+        async with client.producer(topic, batching=False) as producer, client.consumer(topic, "s") as consumer:
+            assert client.ready()
+            shown = client.diagnose()["connections"]
+            assert [(one["producers"], one["consumers"]) for one in shown] == [(1, 1)] * 4
+            assert all(result.ok for result in await producer.send_many([b"%d" % number for number in range(40)]))
+            got = {(await consumer.receive(15)).body for _ in range(40)}
+            assert got == {b"%d" % number for number in range(40)}
+
+
+async def test_where_the_environment_says(
+    pulsar: PulsarCluster, topic: str, impl: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSAR_SERVICE_URL", pulsar.url)
+    async with aio.Client(impl=impl) as client, client.producer(topic) as producer:
+        assert (await producer.send(b"x")).entry >= 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mqclient import _schema
+from mqclient.config import TLS
 from mqclient.core.slot import Slot
 from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, ConfigError, LinkError, ProtocolError
@@ -18,7 +19,7 @@ from mqclient.pulsar.auth import token
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.connection import Connection
-from mqclient.pulsar.failover import Failover
+from mqclient.pulsar.failover import Cluster, Failover
 from mqclient.pulsar.names import ServiceUrl, TopicName
 from tests.support.fake_driver import Script, Wire, World
 from tests.support.pulsar_world import PulsarWorld
@@ -314,3 +315,51 @@ def test_the_user_s_code_is_asked_outside(codec: Any) -> None:
     assert [found[0].result(), found[1].result()] == [5, 7]
     assert [type(slot.error) for slot in found[2:]] == [KeyError, KeyError]
     assert client.coordinators is client.coordinators
+
+
+def test_members_take_the_connections_to_their_broker_in_turn(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client(connections_per_broker=3)
+    producers = [world.producer(client, "t") for _ in range(6)]
+    used = [producer.attachment.connection for producer in producers]
+    assert [used.count(connection) for connection in dict.fromkeys(used)] == [2, 2, 2]
+    assert len(client.diagnose()["connections"]) == 3
+    world.cut()
+    world.world.advance(5)
+    again = [producer.attachment.connection for producer in producers]
+    assert [again.count(connection) for connection in dict.fromkeys(again)] == [2, 2, 2]
+    assert again[:3] == again[3:]
+    assert not set(again) & set(used)
+    with pytest.raises(ConfigError, match="at least 1"):
+        world.client(connections_per_broker=0)
+
+
+def test_ready_when_everybody_is_open(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client()
+    assert not client.ready()
+    world.rest("PUT", "persistent/public/default/parted/partitions", 2)
+    world.producer(client, "t")
+    world.producer(client, "parted")
+    world.consumer(client, "t", "s")
+    world.consumers(client, "parted", "s")
+    assert client.ready()
+    world.cut()
+    world.world.advance(0.01)
+    assert not client.ready()
+    world.world.advance(5)
+    assert client.ready()
+    world.control.answer("PRODUCER", 6, "not now", times=9)
+    world.cut()
+    world.world.advance(0.4)
+    assert not client.ready()  # connected again, and not all of them open
+    world.world.advance(10)
+    assert client.ready()
+    world.steps(client, client.close_steps)
+    assert not client.ready()
+
+
+def test_encrypted_clusters_need_somebody_who_encrypts(codec: Any) -> None:
+    failover = Failover("pulsar+ssl://a", [Cluster("pulsar+ssl://b", tls=TLS())])
+    with pytest.raises(ConfigError, match="somebody who makes them"):
+        ClientEngine(World().driver(), codec, failover, tls="context")

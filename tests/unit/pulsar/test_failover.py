@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mqclient.config import TLS
 from mqclient.errors import ConfigError
-from mqclient.pulsar.auth import token
-from mqclient.pulsar.failover import Failover
+from mqclient.pulsar.auth import NoAuthentication, basic, mutual_tls, token
+from mqclient.pulsar.failover import Cluster, Failover, Shown, shown
 from tests.support.pulsar_world import ADDRESS, PulsarWorld
 
 SECOND, THIRD = ("second", 6650), ("third", 6650)
@@ -48,6 +49,7 @@ def at(made: Any) -> str:
         ({"secondaries": ["pulsar+ssl://b"]}, "encrypted"),
         ({"secondaries": ["http://b"]}, "over HTTP"),
         ({"secondaries": ["nonsense"]}, "service URL"),
+        ({"secondaries": [Cluster("pulsar://b", tls=TLS())]}, "where all URLs begin with pulsar.ssl"),
     ],
 )
 def test_mistakes(given: dict[str, Any], why: str) -> None:
@@ -159,3 +161,43 @@ def test_a_closed_client_looks_no_more(world: PulsarWorld) -> None:
     world.steps(made, made.close_steps)
     world.world.advance(60)
     assert not world.door.sessions
+
+
+def test_each_cluster_is_shown_its_own_credential(codec: Any) -> None:
+    world = PulsarWorld(codec, pulsar_basic={"home": "1"})
+    second = PulsarWorld(codec, beside=world.world, at="second", pulsar_basic={"guest": "2"})
+    failover = Failover(
+        "pulsar://broker:6650",
+        [Cluster("pulsar://second:6650", auth=basic("guest", "2"))],
+        check_interval=1.0,
+        failover_delay=3.0,
+        switch_back_delay=3.0,
+    )
+    made = world.client(failover, auth=basic("home", "1"), connect_timeout=0.5)
+    sender = world.sender(world.producer(made, "t"))
+    sender.send(b"1")
+    away(world, ADDRESS)
+    world.world.advance(10)
+    assert at(made) == "pulsar://second:6650"
+    assert sender.send(b"2").entry == 0  # the first of that cluster
+    assert second.sessions
+    world.world.listen(ADDRESS, world)
+    world.world.advance(10)
+    assert at(made) == "pulsar://broker:6650"
+    assert sender.send(b"3").entry == 1
+
+
+def test_what_is_shown_where() -> None:
+    home, own = Shown(NoAuthentication(), "sealed"), mutual_tls()
+    clusters = [Cluster("pulsar+ssl://b", auth=own), Cluster("pulsar+ssl://c", tls=TLS(server_name="c"))]
+    assert shown(Failover("pulsar+ssl://a", clusters), home, lambda tls: tls.server_name) == {
+        "pulsar+ssl://a": home,
+        "pulsar+ssl://b": (own, "sealed"),
+        "pulsar+ssl://c": (home.auth, "c"),
+    }
+    assert shown("pulsar+ssl://a", home, lambda tls: tls) == {}
+
+
+def test_a_certificate_needs_an_encrypted_connection(world: PulsarWorld) -> None:
+    with pytest.raises(ConfigError, match="mutual_tls"):
+        world.client(Failover("pulsar://a", [Cluster("pulsar://b", auth=mutual_tls())]))

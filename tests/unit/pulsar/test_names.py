@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.pulsar.names import ServiceUrl, TopicName, position
+from mqclient.pulsar.names import ServiceUrl, TopicName, position, service_url
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,12 @@ def test_positions(codec: Any) -> None:
     for wrong in ("5", True, None, datetime(2020, 1, 1)):
         with pytest.raises(ConfigError):
             position(wrong)
+
+
+def test_without_a_url_the_environment_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PULSAR_SERVICE_URL", raising=False)
+    with pytest.raises(ConfigError, match=r"pulsar://host:6650, or set PULSAR_SERVICE_URL"):
+        service_url(None)
+    monkeypatch.setenv("PULSAR_SERVICE_URL", "pulsar://a")
+    assert service_url(None) == "pulsar://a"
+    assert service_url("pulsar://b") == "pulsar://b"

@@ -49,6 +49,17 @@ def test_in_turn_where_nothing_gathers(world: PulsarWorld) -> None:
     assert ids[0].partition == ids[3].partition != ids[1].partition
 
 
+def test_ready_is_who_has_all_partitions(world: PulsarWorld) -> None:
+    parted(world, 2)
+    engine = producer(world)
+    assert engine.ready
+    world.cut()
+    world.world.advance(0.01)
+    assert not engine.ready
+    world.world.advance(5)
+    assert engine.ready
+
+
 def test_a_batch_stays_together(world: PulsarWorld) -> None:
     parted(world, 4)
     engine = producer(world)
