@@ -1,9 +1,11 @@
-"""Owns the primitives of end-to-end encryption: AES-GCM for payloads, RSA for the keys of those who may read them."""
+"""Owns the primitives of end-to-end encryption: AES-GCM for payloads, RSA or ECIES for those who may read them."""
 
 from __future__ import annotations
 
+import hmac
 import os
 from functools import cache
+from hashlib import sha1
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +15,9 @@ IV_SIZE: Final = 12
 TAG_SIZE: Final = 16
 """What a payload grows by."""
 KEY_SIZE: Final = 32
+_MAC_KEY: Final = 16
+_MAC_SIZE: Final = 20
+_KINDS: Final = "it is to be RSA, or on an elliptic curve (which only Java's client and this one know)"
 
 Buffer = bytes | bytearray | memoryview
 
@@ -23,6 +28,7 @@ class _Library(NamedTuple):
     padding: Any
     hashes: Any
     rsa: Any
+    ec: Any
 
 
 @cache
@@ -36,6 +42,7 @@ def library() -> _Library:
             import_module(f"{base}.asymmetric.padding"),
             import_module(f"{base}.hashes"),
             import_module(f"{base}.asymmetric.rsa"),
+            import_module(f"{base}.asymmetric.ec"),
         )
     except ImportError as error:
         raise ConfigError(
@@ -81,8 +88,10 @@ def wrap(name: str, pem: bytes, key: bytes) -> bytes:
         public = known.serialization.load_pem_public_key(pem)
     except Exception as error:  # the library has many
         raise CryptoError(f"encryption key {name!r}: no public key in PEM ({error})") from error
+    if isinstance(public, known.ec.EllipticCurvePublicKey):
+        return _wrap_on_curve(known, public, key)
     if not isinstance(public, known.rsa.RSAPublicKey):
-        raise CryptoError(f"encryption key {name!r} is no RSA key: the clients of all languages share RSA only")
+        raise CryptoError(f"encryption key {name!r} is of a kind that cannot wrap others: {_KINDS}")
     wrapped: bytes = public.encrypt(key, _oaep(known))
     return wrapped
 
@@ -94,13 +103,51 @@ def unwrap(name: str, pem: bytes, wrapped: bytes) -> bytes:
         private: Any = known.serialization.load_pem_private_key(pem, None)
     except Exception as error:
         raise CryptoError(f"encryption key {name!r}: no private key in PEM, without password ({error})") from error
-    if not isinstance(private, known.rsa.RSAPrivateKey):
-        raise CryptoError(f"encryption key {name!r} is no RSA key: the clients of all languages share RSA only")
+    if not isinstance(private, known.rsa.RSAPrivateKey | known.ec.EllipticCurvePrivateKey):
+        raise CryptoError(f"encryption key {name!r} is of a kind that cannot wrap others: {_KINDS}")
     try:
+        if isinstance(private, known.ec.EllipticCurvePrivateKey):
+            return _unwrap_on_curve(known, private, wrapped)
         key: bytes = private.decrypt(wrapped, _oaep(known))
     except Exception as error:
         raise CryptoError(f"encryption key {name!r}: the data key was wrapped for another key of this name") from error
     return key
+
+
+def _wrap_on_curve(known: _Library, public: Any, key: bytes) -> bytes:
+    """ECIES as Java's provider has it: a fresh point, the key under a stream, and a digest of that."""
+    own = known.ec.generate_private_key(public.curve)
+    form = known.serialization
+    point = own.public_key().public_bytes(form.Encoding.X962, form.PublicFormat.UncompressedPoint)
+    mac_key, stream = _derived(point + own.exchange(known.ec.ECDH(), public), len(key))
+    sealed = _xor(key, stream)
+    return bytes(point + sealed + _digest(mac_key, sealed))
+
+
+def _unwrap_on_curve(known: _Library, private: Any, wrapped: bytes) -> bytes:
+    size = 1 + 2 * ((private.curve.key_size + 7) // 8)
+    point, sealed, tag = wrapped[:size], wrapped[size:-_MAC_SIZE], wrapped[-_MAC_SIZE:]
+    public = known.ec.EllipticCurvePublicKey.from_encoded_point(private.curve, point)
+    mac_key, stream = _derived(point + private.exchange(known.ec.ECDH(), public), len(sealed))
+    if not hmac.compare_digest(_digest(mac_key, sealed), tag):
+        raise ValueError("the digest does not fit")
+    return _xor(sealed, stream)
+
+
+def _derived(secret: bytes, size: int) -> tuple[bytes, bytes]:
+    """The digest's key, and a stream of so many bytes: KDF2 of IEEE 1363a over SHA-1."""
+    rounds = range(1, 2 + (_MAC_KEY + size) // _MAC_SIZE)
+    found = b"".join(sha1(secret + number.to_bytes(4, "big")).digest() for number in rounds)
+    return found[:_MAC_KEY], found[_MAC_KEY : _MAC_KEY + size]
+
+
+def _digest(key: bytes, sealed: bytes) -> bytes:
+    """Behind what is digested stands how long a text beside it is: there is none."""
+    return hmac.digest(key, sealed + bytes(8), "sha1")
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 
 def _oaep(known: _Library) -> Any:

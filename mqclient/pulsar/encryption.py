@@ -28,7 +28,8 @@ Keys: TypeAlias = "str | os.PathLike[str] | Mapping[str, Found] | KeyReader"
 
 @dataclass(frozen=True)
 class Encryption:
-    """For producers: `keys` are the names of those who may read, `public` where their public keys (RSA, PEM) are.
+    """For producers: `keys` are the names of those who may read, `public` where their public keys are: PEM of
+    RSA, which the clients of all languages share, or of an elliptic curve, which Java's client knows, too.
 
     `on_failure`: what becomes of messages while a key cannot be had: "fail", or "send" them as they are. The data key
     is made anew every `renew` seconds; a public key that cannot be had then leaves the old one in use.
@@ -53,7 +54,7 @@ class Encryption:
 
 @dataclass(frozen=True)
 class Decryption:
-    """For consumers: `private` is where private keys (RSA, PEM, without password) are.
+    """For consumers: `private` is where private keys are: PEM without password, of RSA or an elliptic curve.
 
     `on_failure`: what becomes of a message that cannot be read. "fail": it stays unacknowledged, nobody sees it.
     "discard": it is acknowledged. "consume": it comes as it is, and `message.encrypted` says so; a batch is then one

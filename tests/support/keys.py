@@ -21,10 +21,17 @@ def pair(name: str = "") -> Pair:
 
 
 @cache
-def curve() -> Pair:
-    """A pair that is no RSA."""
+def curve(name: str = "SECP256R1") -> Pair:
+    """A pair on an elliptic curve."""
     ec: Any = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ec")
-    return written(ec.generate_private_key(ec.SECP256R1()))
+    return written(ec.generate_private_key(getattr(ec, name)()))
+
+
+@cache
+def signing() -> Pair:
+    """A pair that can sign, and nothing else."""
+    ed: Any = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    return written(ed.Ed25519PrivateKey.generate())
 
 
 def written(private: Any) -> Pair:

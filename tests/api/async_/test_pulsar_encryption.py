@@ -10,15 +10,15 @@ import pytest
 
 from mqclient.errors import CryptoError, DeadlineError
 from mqclient.pulsar import Decryption, Encryption, Key, aio
-from tests.support.keys import pair
+from tests.support.keys import curve, pair
 from tests.support.pulsar_cluster import PulsarCluster
 
 
 def keys(folder: Path) -> tuple[str, str]:
-    """Files with the keys of a and b, as paths for all names."""
-    for name in "ab":
-        (folder / f"{name}.pub").write_bytes(pair(name).public)
-        (folder / f"{name}.key").write_bytes(pair(name).private)
+    """Files with the keys of a, b and, on an elliptic curve, c, as paths for all names."""
+    for name, made in (("a", pair("a")), ("b", pair("b")), ("c", curve())):
+        (folder / f"{name}.pub").write_bytes(made.public)
+        (folder / f"{name}.key").write_bytes(made.private)
     return f"{folder}/{{name}}.pub", f"{folder}/{{name}}.key"
 
 
@@ -28,16 +28,18 @@ async def test_batches_parts_and_partitions(
 ) -> None:
     public, private = keys(tmp_path)
     pulsar.partition(topic, 2)
-    encrypt = Encryption(["a", "b"], public)
+    encrypt = Encryption(["a", "c"], public)
     bodies = [b"%d" % number * 500 for number in range(50)]
     async with aio.Client(pulsar.url, impl=impl) as client:
         async with client.producer(topic, encrypt=encrypt, **options) as producer:
             many = await producer.send_many([(body, body[:2].decode()) for body in bodies])
             assert all(one.ok for one in many)
-        async with client.consumer(topic, "s", start="earliest", decrypt=Decryption(private)) as consumer:
-            got = [await consumer.receive(10) for _ in bodies]
-            assert sorted(message.body for message in got) == sorted(bodies)
-            await consumer.ack_confirmed(got)
+        for name in "ac":  # each of them reads it alone
+            own = Decryption({name: private.replace("{name}", name)})
+            async with client.consumer(topic, name, start="earliest", decrypt=own) as consumer:
+                got = [await consumer.receive(10) for _ in bodies]
+                assert sorted(message.body for message in got) == sorted(bodies)
+                await consumer.ack_confirmed(got)
 
 
 async def test_a_large_message(pulsar: PulsarCluster, topic: str, impl: str, tmp_path: Path) -> None:
