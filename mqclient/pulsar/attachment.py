@@ -6,6 +6,7 @@ import logging
 from typing import Protocol
 
 from mqclient.core.backoff import Backoff
+from mqclient.core.driver import Address
 from mqclient.core.slot import Slot, completed, failed
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, DeadlineError, MQError
@@ -53,8 +54,8 @@ class Attachment:
     or until the broker refuses for good.
     """
 
-    __slots__ = ("_backoff", "_client", "_cluster", "_dropped", "_hint", "_lane", "_name", "_opener", "_topic",
-                 "_waiting", "connection", "epoch", "state")  # fmt: skip
+    __slots__ = ("_backoff", "_client", "_cluster", "_dropped", "_hint", "_lane", "_name", "_opener", "_proxy",
+                 "_topic", "_waiting", "connection", "epoch", "state")  # fmt: skip
 
     def __init__(self, client: ClientEngine, topic: TopicName, opener: Opener, name: str) -> None:
         self._client = client
@@ -67,6 +68,8 @@ class Attachment:
         self._cluster: ServiceUrl | None = None
         """Where the topic is, if it has left the client's own cluster."""
         self._hint: str | None = None
+        self._proxy: Address | None = None
+        """Who led to the last broker."""
         self._dropped = False
         self.connection: Connection | None = None
         self.epoch = 0
@@ -171,11 +174,12 @@ class Attachment:
         if hint is None or self._cluster is not None:
             found = client.lookup_steps(self._topic, limit, self._cluster, self._lane)
         else:
-            found = client.connect_to_steps(hint, limit, self._lane)
+            found = client.connect_to_steps(hint, limit, self._lane, self._proxy)
         connection: Connection = yield run_steps(found)
         self._check_open()
         self.epoch += 1
         self.connection = connection
+        self._proxy = connection.proxy
         self._dropped = False
         yield run_steps(self._opener.open_steps(connection, limit))
         self._backoff.reset()  # even if it was closed meanwhile: that is a new trouble, not the old one again

@@ -229,10 +229,13 @@ class ClientEngine:
             address, proxy_to, authoritative = there, through, reply.authoritative
         raise LinkError(f"more than {MAX_REDIRECTS} redirects in the lookup of {topic}")
 
-    def connect_to_steps(self, broker_url: str, deadline: float, lane: int = 0) -> Steps[Connection]:
-        """Straight to the broker that the last one named."""
+    def connect_to_steps(
+        self, broker_url: str, deadline: float, lane: int = 0, proxy: Address | None = None
+    ) -> Steps[Connection]:
+        """Straight to the broker that the last one named; `proxy`: by the one that led to the last one."""
         address = self.broker_address(broker_url)
-        found: Connection = yield run_steps(self.connection_steps(address, None, deadline, lane))
+        there, through = (address, None) if proxy is None else (proxy, _host_port(address))
+        found: Connection = yield run_steps(self.connection_steps(there, through, deadline, lane))
         return found
 
     def partitions_steps(self, topic: TopicName, deadline: float) -> Steps[int]:

@@ -119,6 +119,11 @@ class Connection:
         self.link.connect(deadline)
 
     @property
+    def proxy(self) -> Address | None:
+        """Who leads to the broker; None: nobody has to."""
+        return None if self._proxy_to is None else self.link.address
+
+    @property
     def usable(self) -> bool:
         """Worth keeping in the pool: it is open or on its way there."""
         return self.error is None and self.link.usable

@@ -48,6 +48,42 @@ async def test_ten_thousand_cancelled_receives(pulsar: PulsarCluster, topic: str
             assert shown["window"] == 50 == shown["at_broker"] + shown["here"] + shown["released"]
 
 
+@pytest.mark.parametrize("queue", [0, 50])
+async def test_ten_thousand_receives_that_ran_out_of_time(
+    pulsar: PulsarCluster, topic: str, impl: str, scale: str, queue: int
+) -> None:
+    """`wait_for` cancels what takes longer than a millisecond, while messages come one at a time."""
+    wanted = 500 if scale == "test" else 10_000
+    seen: list[bytes] = []
+    redelivered = late = sent = 0
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=False) as producer:
+        async with client.consumer(topic, "billing", type="shared", receiver_queue=queue) as consumer:
+
+            async def receive(seconds: float) -> bool:
+                nonlocal redelivered
+                try:
+                    message = await asyncio.wait_for(consumer.receive(), seconds)
+                except asyncio.TimeoutError:
+                    return False
+                seen.append(message.body)
+                redelivered += message.redeliveries
+                await consumer.ack(message)
+                return True
+
+            while late < wanted:
+                if late % 5 == 0:
+                    task = asyncio.create_task(producer.send(b"%d" % sent))
+                    sent += 1
+                    late += 1 - await receive(0.001)
+                    await task
+                late += 1 - await receive(0.001)
+            while len(seen) < sent and await receive(10):
+                pass
+            assert sorted(seen) == sorted(b"%d" % number for number in range(sent))
+            assert redelivered == 0
+            assert consumer.diagnose()["permits"]["excess"] == 0
+
+
 async def test_a_cancelled_send_only_stops_waiting(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         async with client.consumer(topic, "billing") as consumer:

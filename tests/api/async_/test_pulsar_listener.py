@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from mqclient.core.slot import Wake
 from mqclient.errors import ConfigError
 from mqclient.pulsar import aio
 from tests.support.pulsar_cluster import PulsarCluster
+
+TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
 
 
 class Seen:
@@ -132,3 +135,20 @@ async def test_who_is_active(pulsar: PulsarCluster, topic: str, impl: str) -> No
 
         async with client.consumer(topic, "billing", type="failover", on_active=told):
             await driver.wait(wake, driver.deadline(20))
+
+
+async def test_handlers_see_the_creator_s_context(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    tenants: set[str] = set()
+    token = TENANT.set("north")
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        TENANT.reset(token)
+        seen = Seen(client, 10)
+
+        def handle(message: Any) -> None:
+            tenants.add(TENANT.get())
+            seen.add(message)
+
+        async with client.consumer(topic, "s", type="shared", listener=handle, threads=2):
+            await producer.send_many([b"x"] * 10)
+            await seen.enough()
+    assert tenants == {"north"}

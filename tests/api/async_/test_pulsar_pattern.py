@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -46,12 +47,28 @@ async def test_a_topic_seen_by_the_brokers_word(pulsar: PulsarCluster, topic: st
             assert (await consumer.receive(20)).body == b"new"
 
 
-async def test_modes(pulsar: PulsarCluster, topic: str, impl: str) -> None:
-    async with aio.Client(pulsar.url, impl=impl) as client:
-        await send(client, f"{topic}-kept", b"x")
-        for mode, expected in (("persistent", 1), ("non_persistent", 0), ("all", 1)):
-            async with client.consumer(re.compile(f"{topic}-.*"), mode, pattern_mode=mode) as consumer:
-                assert len(consumer.topics) == expected, mode
+@pytest.mark.parametrize("mode", ["persistent", "non_persistent", "all"])
+async def test_modes(pulsar: PulsarCluster, topic: str, impl: str, mode: str) -> None:
+    """What is kept, what is not, or both: now, and what comes later."""
+    kept, fleeting = f"persistent://public/default/{topic}-kept", f"non-persistent://public/default/{topic}-fleeting"
+    names = {"persistent": [kept], "non_persistent": [fleeting], "all": [kept, fleeting]}[mode]
+    async with (
+        aio.Client(pulsar.url, impl=impl) as client,
+        client.producer(kept) as one,
+        client.producer(fleeting) as other,
+        client.consumer(re.compile(f"{topic}-.*"), "s", pattern_mode=mode, pattern_period=1) as consumer,
+    ):
+        assert sorted(consumer.topics, reverse=True) == names
+        await one.send(b"kept")
+        await other.send(b"fleeting")
+        got = {(message.topic, message.body) for message in [await consumer.receive(20) for _ in names]}
+        assert got == {(name, name.rpartition("-")[2].encode()) for name in names}
+        later = f"{names[-1]}-later"
+        async with client.producer(later) as third:
+            limit = time.monotonic() + 20
+            while later not in consumer.topics:
+                assert time.monotonic() < limit
+                await third.send(b"later")
 
 
 async def test_what_the_java_client_refuses(pulsar: PulsarCluster, topic: str, impl: str) -> None:

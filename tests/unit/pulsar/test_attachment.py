@@ -161,6 +161,27 @@ def test_a_move_goes_straight_to_the_broker_named(world: PulsarWorld, guest: Gue
     assert world.control.count("LOOKUP") == before + 1
 
 
+def test_a_move_behind_a_proxy_goes_through_it(
+    world: PulsarWorld, guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker named is of the inside: straight there is no way."""
+    asked: list[Any] = []
+    plain = guest.client.connection_steps
+
+    def connection_steps(address: Any, proxy_to: str | None, *rest: Any) -> Any:
+        asked.append((address.host, proxy_to))
+        return plain(address, proxy_to, *rest)
+
+    start(world, guest)
+    monkeypatch.setattr(guest.client, "connection_steps", connection_steps)
+    monkeypatch.setattr(guest.attachment.connection, "_proxy_to", "inside-1:6650")
+    guest.attachment._proxy = guest.attachment.connection.proxy  # type: ignore[union-attr]
+    guest.move("pulsar://inside-2:6650")
+    world.world.advance(0.05)
+    assert asked == [("broker", "inside-2:6650")]
+    assert guest.attachment.attached
+
+
 def test_a_broker_named_in_vain_is_forgotten(world: PulsarWorld, guest: Guest) -> None:
     start(world, guest)
     guest.move("pulsar://nowhere:1")

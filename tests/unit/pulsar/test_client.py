@@ -99,6 +99,19 @@ def test_through_a_proxy(codec: Any) -> None:
     assert [request.proxy_to_broker_url for request in connects] == ["", "b:6650"]
 
 
+def test_a_broker_named_by_the_last_one_is_reached_by_the_same_proxy(codec: Any) -> None:
+    lookup = Lookup(codec)
+    lookup.listen("a", {"response": 1, "brokerServiceUrl": "pulsar://b:6650", "proxy_through_service_url": True})
+    connection = lookup.run()
+    assert connection.proxy is not None
+    client = connection._client
+    with client.driver.enter():
+        slot = run_steps(client.connect_to_steps("pulsar://c:6650", client.deadline(), proxy=connection.proxy))
+    assert lookup.world.result(slot).server == "a"
+    connects = [request for _, request in lookup.seen if hasattr(request, "client_version")]
+    assert [request.proxy_to_broker_url for request in connects] == ["", "b:6650", "c:6650"]
+
+
 def test_a_standalone_broker_that_names_itself_needs_no_second_connection(codec: Any) -> None:
     lookup = Lookup(codec)
     lookup.listen("a", {"response": 1, "brokerServiceUrl": "pulsar://a:6650", "proxy_through_service_url": True})
