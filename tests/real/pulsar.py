@@ -66,7 +66,12 @@ LOG4J = """<Configuration status="WARN">
 
 
 class RealPulsar:
-    """`with RealPulsar(folder) as pulsar: pulsar.url, pulsar.rest`."""
+    """`with RealPulsar(folder) as pulsar: pulsar.url, pulsar.rest`.
+
+    `options`: lines of its settings; {port} is its own port.
+
+    Who gives advertisedListeners gives no address beside them.
+    """
 
     def __init__(self, folder: Path, version: str = VERSION, options: str = "") -> None:
         if shutil.which("java") is None:
@@ -75,7 +80,10 @@ class RealPulsar:
         port, web = free_port(), free_port()
         self.url = f"pulsar://127.0.0.1:{port}"
         self.rest = f"http://127.0.0.1:{web}"
-        (folder / "broker.conf").write_text(CONF.format(port=port, web=web) + options)
+        conf = CONF.format(port=port, web=web) + options.replace("{port}", str(port))
+        if "advertisedListeners" in options:
+            conf = conf.replace("advertisedAddress=localhost\n", "")
+        (folder / "broker.conf").write_text(conf)
         (folder / "log4j2.xml").write_text(LOG4J)
         memory = ["-Xms256m", "-Xmx1g", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         flags = ["-Djava.net.preferIPv4Stack=true", "-Dio.netty.tryReflectionSetAccessible=true"]

@@ -21,6 +21,7 @@ from mqclient.pulsar.codes import BrokerError, ServerError
 from tests.real.fixtures import ON_PULSAR
 from tests.real.jars import Unavailable
 from tests.real.pulsar import RealPulsar
+from tests.support.issuer import Issuer
 
 pytestmark = ON_PULSAR
 SECRET = b"a key of thirty-two bytes or more, for HS256"
@@ -69,6 +70,8 @@ basicAuthConf=file://{folder}/users
 authorizationEnabled=true
 superUserRoles=admin,anna
 authenticationRefreshCheckSeconds=1
+internalListenerName=inside
+advertisedListeners=inside:pulsar://localhost:{{port}},outside:pulsar://127.0.0.1:{{port}}
 brokerClientAuthenticationPlugin={PLUGIN}
 brokerClientAuthenticationParameters=token:{signed("admin")}
 """
@@ -140,3 +143,30 @@ def test_an_expired_token_is_renewed_when_the_broker_asks(guarded: RealPulsar) -
             producer.send(b"x")
         assert len(shown) >= 3
         assert producer.diagnose()["resent"] == 0  # over the same connection all the time
+
+
+def test_client_credentials(guarded: RealPulsar) -> None:
+    with Issuer() as issuer, issuer.serving():
+        asked: list[float] = []
+
+        def answer() -> dict[str, Any]:
+            asked.append(time.time())
+            return {"access_token": signed("admin", exp=int(time.time()) + 4), "expires_in": 3}
+
+        issuer.answer = answer
+        auth = pulsar.oauth2(issuer.url, client_id="me", client_secret="secret")
+        with pulsar.Client(guarded.url, auth=auth) as client, client.producer("auth") as producer:
+            end = time.monotonic() + 30
+            while len(asked) < 3 and time.monotonic() < end:
+                producer.send(b"x")
+            assert len(asked) >= 3
+            assert producer.diagnose()["resent"] == 0
+
+
+def test_the_address_that_a_listener_has(guarded: RealPulsar) -> None:
+    port = guarded.url.rpartition(":")[2]
+    for name, host in (("inside", "localhost"), ("outside", "127.0.0.1")):
+        with pulsar.Client(guarded.url, auth=pulsar.token(signed("admin")), listener=name) as client:
+            client.producer("auth").send(b"x")
+            [address] = [one["address"] for one in client.diagnose()["connections"] if one["producers"]]
+            assert address == f"{host}:{port}"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from mqclient.pulsar import aio
@@ -47,3 +48,19 @@ async def test_a_table_of_partitions(pulsar: PulsarCluster, topic: str, impl: st
             await producer.send_many([(b"%d" % number, f"key-{number}") for number in range(20)])
             await view.refresh(20)
             assert sorted(view.keys()) == sorted(f"key-{number}" for number in range(20))
+
+
+async def test_only_what_was_said_last_of_each_key(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    """By a reader of the compacted topic."""
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        assert all(one.ok for one in await producer.send_many([(b"10", "tea"), (b"1", "salt"), (b"12", "tea")]))
+        assert all(one.ok for one in await producer.send_many([(None, "salt"), (b"7", "milk")]))
+        place = f"persistent/public/default/{topic}/compaction"
+        pulsar.rest("PUT", place)
+        limit = time.monotonic() + 30
+        while pulsar.rest("GET", place)["status"] != "SUCCESS":
+            assert time.monotonic() < limit
+        for read_compacted, expected in ((True, [b"12", b"7"]), (False, [b"10", b"1", b"12", b"", b"7"])):
+            async with client.reader(topic, start="earliest", read_compacted=read_compacted) as reader:
+                assert [(await reader.receive(20)).body for _ in expected] == expected
+                assert not await reader.has_message_available()

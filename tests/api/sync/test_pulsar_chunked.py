@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from mqclient.pulsar import sync
 from tests.support.pulsar_cluster import PulsarCluster
@@ -56,3 +57,32 @@ def test_positions(pulsar: PulsarCluster, topic: str, impl: str) -> None:
                 assert (reader.receive(10)).message_id == ids[2]
             with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
                 assert (reader.receive(10)).message_id == ids[1]
+
+
+def test_what_is_never_complete_is_given_up(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    """Its permits come back, and it does not come again."""
+    with sync.Client(pulsar.url, impl=impl) as client:
+        with client.producer(topic) as producer:
+            options: dict[str, Any] = {"type": "shared", "receiver_queue": 3, "chunk_expiry": 0.5}
+            with client.consumer(topic, "s", **options) as consumer:
+                for number in range(8):
+                    begin_a_message(client, producer, f"lost-{number}")
+                producer.send(b"whole")
+                message = consumer.receive(20)
+                assert message.body == b"whole"
+                consumer.ack_confirmed(message)
+                assert consumer.receive_many(1, timeout=1.5) == []
+            with client.consumer(topic, "s", type="shared", chunk_expiry=0) as consumer:
+                producer.send(b"after")
+                assert (consumer.receive(20)).body == b"after"
+                assert consumer.diagnose()["permits"]["arrived"] == 1  # none of the parts
+
+
+def begin_a_message(client: sync.Client, producer: sync.Producer, name: str) -> None:
+    """The first of two parts, whose producer then goes away."""
+    engine: Any = producer._engine
+    codec: Any = client._engine.impl.pulsar
+    with client._driver.enter():
+        now = client._driver.now.wall_ms
+        metadata = codec.encode_metadata(engine.name, 0, now, uuid=name, num_chunks=2, chunk_id=0, total_chunk_size=2)
+        engine.attachment.connection.write(codec.encode_send(engine.producer_id, 0, metadata, b"x", is_chunk=True))

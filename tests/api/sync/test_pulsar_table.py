@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from mqclient.pulsar import sync
@@ -48,3 +49,19 @@ def test_a_table_of_partitions(pulsar: PulsarCluster, topic: str, impl: str) -> 
             producer.send_many([(b"%d" % number, f"key-{number}") for number in range(20)])
             view.refresh(20)
             assert sorted(view.keys()) == sorted(f"key-{number}" for number in range(20))
+
+
+def test_only_what_was_said_last_of_each_key(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    """By a reader of the compacted topic."""
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
+        assert all(one.ok for one in producer.send_many([(b"10", "tea"), (b"1", "salt"), (b"12", "tea")]))
+        assert all(one.ok for one in producer.send_many([(None, "salt"), (b"7", "milk")]))
+        place = f"persistent/public/default/{topic}/compaction"
+        pulsar.rest("PUT", place)
+        limit = time.monotonic() + 30
+        while pulsar.rest("GET", place)["status"] != "SUCCESS":
+            assert time.monotonic() < limit
+        for read_compacted, expected in ((True, [b"12", b"7"]), (False, [b"10", b"1", b"12", b"", b"7"])):
+            with client.reader(topic, start="earliest", read_compacted=read_compacted) as reader:
+                assert [(reader.receive(20)).body for _ in expected] == expected
+                assert not reader.has_message_available()

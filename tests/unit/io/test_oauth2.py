@@ -4,68 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 
 from mqclient import pulsar
 from mqclient.errors import ConfigError, LinkError, ProtocolError
 from mqclient.io.oauth2 import ClientCredentials, read_private_key
-
-
-class Issuer(ThreadingHTTPServer):
-    """Counts the tokens that it gives; `answer` and `status` are the next replies' content."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.forms: list[dict[str, list[str]]] = []
-        self.answer: Any = None
-        self.where: Any = f"{self.url}/token"
-        self.status = 200
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Issuer
-
-    def do_GET(self) -> None:
-        assert self.path == "/.well-known/openid-configuration"
-        self.reply(200, {"token_endpoint": self.server.where})
-
-    def do_POST(self) -> None:
-        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.forms.append(parse_qs(form))
-        token = {"access_token": f"token-{len(self.server.forms)}", "expires_in": 100}
-        self.reply(self.server.status, token if self.server.answer is None else self.server.answer)
-
-    def reply(self, status: int, content: Any) -> None:
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Not to the terminal."""
+from tests.support.issuer import Issuer
 
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    with Issuer() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with Issuer() as server, server.serving():
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_a_token_is_kept_until_shortly_before_its_end(issuer: Issuer) -> None:
