@@ -14,6 +14,7 @@ from mqclient.core.json import dumps, loads
 from mqclient.errors import ConfigError, ProtocolError
 from mqclient.pulsar.schema.avro import Avro as Codec
 from mqclient.pulsar.schema.base import Schema, SchemaInfo, SchemaType
+from mqclient.pulsar.schema.like_java import java_text
 
 T = TypeVar("T")
 
@@ -138,7 +139,11 @@ def _made(cls: Any, value: Mapping[str, Any]) -> Any:
 
 
 class _Records(Schema[T]):
-    """A dataclass; or dicts, by a definition that is given (a dict or its text, kept to the byte)."""
+    """A dataclass; or dicts, by a definition that is given (a dict or its text, kept to the byte).
+
+    `like`: whose text a dataclass's definition has: "python", the official client's, or "java", that of Java's client
+    for a class of the same shape, so that topics which both write to keep one version.
+    """
 
     kind: SchemaType
 
@@ -148,13 +153,16 @@ class _Records(Schema[T]):
         *,
         definition: Mapping[str, Any] | str | None = None,
         defaults: bool = False,
+        like: str = "python",
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        if like not in ("python", "java"):
+            raise ConfigError(f"like={like!r}: whose text the definition has: 'python' or 'java'")
         if record is None and definition is None:
             raise ConfigError("a schema of records needs a dataclass or a definition")
         if definition is None:
             assert record is not None
-            definition = definition_of(record, defaults=defaults)
+            definition = java_text(record) if like == "java" else definition_of(record, defaults=defaults)
         text = definition if isinstance(definition, str) else json.dumps(definition, indent=1)
         self._record = record
         self._codec = Codec.parse(text)
