@@ -83,6 +83,31 @@ def test_exit_without_close_says_what_was_not_sent(program: str) -> None:
     assert took < 15
 
 
+QUIET = """
+import logging, sys, threading
+from mqclient import pulsar
+if len(sys.argv) > 3:
+    logging.basicConfig()
+done = threading.Event()
+def handle(message):
+    done.set()
+    raise ValueError("a handler's bug")
+with pulsar.Client(sys.argv[1], auth=pulsar.token("a-secret-token")) as client:
+    with client.consumer(sys.argv[2], "s", listener=handle, start="earliest"):
+        client.producer(sys.argv[2]).send(b"a-secret-body")
+        assert done.wait(30)
+"""
+
+
+def test_it_logs_nothing_unless_asked_to_and_then_no_secrets(pulsar: PulsarCluster, topic: str) -> None:
+    assert run(QUIET, pulsar.url, topic) == (0, "")
+    code, words = run(QUIET, pulsar.url, f"{topic}-told", "aloud")
+    assert code == 0
+    assert "WARNING:mqclient.pulsar" in words
+    assert "a handler's bug" in words
+    assert "a-secret" not in words
+
+
 WAITING = EXIT.replace("for number", "print('open', flush=True)\ninput()\nfor number")
 
 

@@ -1,9 +1,13 @@
-"""Credentials that end and are renewed, over the embedded broker; over a real one: tests/real/test_pulsar_auth.py."""
+"""Credentials that end and are renewed, and certificates; over the embedded broker, the others over a real one in
+tests/real/test_pulsar_auth.py."""
+
+# ruff: noqa: SIM117 - who is inside of whom is the point here
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +15,11 @@ import pytest
 from mqclient import pulsar as face
 from mqclient.broker import EmbeddedBroker
 from mqclient.broker.pulsar.auth import make_token
+from mqclient.config import TLS
 from mqclient.errors import ConfigError, MQError
 from mqclient.pulsar import aio
+from mqclient.pulsar.codes import BrokerError
+from tests.support.certificates import make
 from tests.support.issuer import Issuer
 
 SECRET = b"a key of thirty-two bytes or more, for HS256"
@@ -70,3 +77,22 @@ async def test_an_issuer_that_refuses_is_told(guarded: EmbeddedBroker, issuer: I
         with pytest.raises((ConfigError, MQError), match="refuses these credentials: 401"):
             await client.producer(topic)
         assert time.monotonic() - began < 10
+
+
+async def test_a_certificate_says_who_it_is(tmp_path: Path, topic: str, impl: str) -> None:
+    made = make(tmp_path)
+    settings: dict[str, Any] = {
+        "tlsCertificateFilePath": made.certificate,
+        "tlsKeyFilePath": made.key,
+        "tlsTrustCertsFilePath": made.authority,
+        "pulsar_tls_roles": True,
+    }
+    with EmbeddedBroker(doors=["pulsar"], impl="pure", **settings) as broker:
+        url = broker.pulsar_tls_url
+        own = TLS(trust=made.authority, certificate=made.certificate, key=made.key)
+        async with aio.Client(url, auth=face.mutual_tls(), tls=own, impl=impl) as client:
+            async with client.producer(topic) as producer:
+                assert (await producer.send(b"x")).entry == 0
+        async with aio.Client(url, auth=face.mutual_tls(), tls=TLS(trust=made.authority), impl=impl) as client:
+            with pytest.raises(BrokerError, match="does not accept the credential"):
+                await client.producer(topic)
