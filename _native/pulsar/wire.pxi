@@ -55,6 +55,8 @@ cdef inline Span utf8(object text) except *:
     """The UTF-8 of a string; it lives as long as the string."""
     cdef Span span
     cdef Py_ssize_t size
+    if not isinstance(text, str):
+        raise TypeError(f"str wanted, not {type(text).__name__}")
     span.at = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
     span.size = size
     return span

@@ -66,12 +66,18 @@ def prepare(
     if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
         cure = ".encode() it" if isinstance(body, str) else "turn it into bytes, e.g. json.dumps(body).encode()"
         raise TypeError(f"a body is bytes-like, not {type(body).__name__}: {cure}, or give the producer a schema")
+    if properties is not None and properties.__class__ is not dict and not isinstance(properties, Mapping):
+        raise TypeError(f"properties are a mapping of str to str, not {type(properties).__name__}")
+    if ordering_key is not None and not isinstance(ordering_key, bytes):
+        raise TypeError(f"an ordering key is bytes, not {type(ordering_key).__name__}")
     number = -1 if sequence_id is None else _not_negative("sequence_id", sequence_id)
     when = event_time if event_time.__class__ is int else moment("event_time", event_time)
     if isinstance(key, bytes):
         item: Item = (body, b64encode(key).decode(), properties, when, ordering_key, number, True)
-    else:
+    elif key is None or isinstance(key, str):
         item = (body, key, properties, when, ordering_key, number, False)
+    else:
+        raise TypeError(f"a key is str or bytes, not {type(key).__name__}")
     if deliver_at is None and deliver_after is None and replicate_to is None and txn is None and schema is None:
         return item
     return _special(item, deliver_at, deliver_after, replicate_to, txn, schema)

@@ -225,6 +225,18 @@ def check_group(group: str) -> None:
         raise ConfigError(f"group {group!r} is reserved: choose a name of your own")
 
 
+def check_key(key: Any) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"a key is a str, not {type(key).__name__}: messages with the same key go to the same queue")
+
+
+def check_queue(queue: Any, topic: str) -> None:
+    if not isinstance(queue, MessageQueue):
+        raise TypeError(f"a queue is a MessageQueue, such as a receipt's, not {type(queue).__name__}")
+    if queue.topic != topic:
+        raise ConfigError(f"a message to {topic!r} cannot go to a queue of {queue.topic!r}")
+
+
 def check_message(message: Any, max_body: int = MAX_BODY) -> None:
     """What the broker would refuse is refused here, before anything is sent."""
     if not isinstance(message, Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
-from mqclient._pure.pulsar.wire import Buffer, data, number, u32
+from mqclient._pure.pulsar.wire import Buffer, data, from_text, number, u32
 
 
 def single(
@@ -67,8 +67,8 @@ class BatchBuilder:
         null_key: bool = False,
     ) -> int:
         """Append one message; the size after it."""
-        pairs = [(name.encode(), value.encode()) for name, value in properties.items()] if properties else ()
-        wire_key = None if key is None else key.encode()
+        pairs = [(from_text(name), from_text(value)) for name, value in properties.items()] if properties else ()
+        wire_key = None if key is None else from_text(key)
         part = single(body, wire_key, pairs, event_time, ordering_key, sequence_id, key_b64, null_key)
         self._parts.append(part)
         self.size += len(part)

@@ -49,7 +49,13 @@ def data(field: int, value: Buffer) -> bytes:
 
 def text(field: int, value: str) -> bytes:
     """A string field."""
-    return data(field, value.encode())
+    return data(field, from_text(value))
+
+
+def from_text(value: str) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"str wanted, not {type(value).__name__}")
+    return value.encode()
 
 
 def to_text(value: Buffer) -> str:

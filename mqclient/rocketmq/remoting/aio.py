@@ -237,4 +237,6 @@ class Client(Lazily):
         return PopConsumer(self._driver, engine)
 
     async def _open_admin(self) -> Admin:
+        with self._driver.enter():
+            self._engine.check_open()
         return Admin(self._driver, AdminEngine(self._engine))

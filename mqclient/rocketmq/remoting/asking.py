@@ -10,7 +10,7 @@ from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps
 from mqclient.errors import ConfigError, DeadlineError
 from mqclient.rocketmq.codes import Request
-from mqclient.rocketmq.model import Message, MessageQueue, Receipt, Reply
+from mqclient.rocketmq.model import Message, MessageQueue, Receipt, Reply, check_key, check_queue
 from mqclient.rocketmq.remoting.outgoing import Prepared
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.sending import Sending
@@ -20,6 +20,8 @@ def prepare_request(engine: ProducerEngine, message: Message, timeout: float | N
     """Outside of any entry: the message with what the reply will find us by."""
     if message.timing is not None:
         raise ConfigError("a request cannot be delayed: somebody waits for the reply")
+    if key is not None:
+        check_key(key)
     client = engine.client
     seconds = engine.options.send_timeout if timeout is None else timeout
     more = {
@@ -36,6 +38,8 @@ def request_steps(
 ) -> Steps[Reply]:
     """Send it, and wait for its reply."""
     engine.check_open()
+    if queue is not None:
+        check_queue(queue, prepared.topic)
     client, until = engine.client, engine.deadline(deadline)
     route = client.routes.get(prepared.topic)
     if route is None or not route.writable:

@@ -195,10 +195,13 @@ class ClientEngine:
 
     # ---- requests
 
-    def link(self, address: str) -> Link:
-        """The connection to an address, begun if there is none."""
+    def check_open(self) -> None:
         if self.closed:
             raise ClosedError("the client is closed")
+
+    def link(self, address: str) -> Link:
+        """The connection to an address, begun if there is none."""
+        self.check_open()
         link = self.links.get(address)
         if link is None:
             host, port = split_address(address)

@@ -11,7 +11,7 @@ from mqclient.core.columns import Parts, columns_of, first_empty
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.errors import ConfigError, MQError
-from mqclient.rocketmq.model import MessageQueue, Receipt, check_topic
+from mqclient.rocketmq.model import MessageQueue, Receipt, check_queue, check_topic
 from mqclient.rocketmq.remoting.many import MAX_BATCH
 from mqclient.rocketmq.remoting.outgoing import Stored
 from mqclient.rocketmq.remoting.producer import ProducerEngine
@@ -62,6 +62,8 @@ def submit_rows(
 ) -> Slot[list[Rows]]:
     """Send all rows to a topic, each batch to the next queue in turn, or all of them to one."""
     check_topic(topic)
+    if queue is not None:
+        check_queue(queue, topic)
     engine.check_open()
     return run_steps(_rows_steps(engine, topic, prepared, engine.deadline(deadline), queue))
 

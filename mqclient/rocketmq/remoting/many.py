@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqclient.core.slot import Slot
 from mqclient.errors import ConfigError, MQError
-from mqclient.rocketmq.model import RESERVED_PROPERTIES, Message, Receipt, check_message
+from mqclient.rocketmq.model import RESERVED_PROPERTIES, Message, Receipt, check_key, check_message
 from mqclient.rocketmq.remoting.outgoing import Prepared, Stored
 from mqclient.rocketmq.remoting.sending import Sending
 
@@ -70,6 +70,8 @@ def _cut(
     engine: ProducerEngine, topic: str, key: str | None, messages: Sequence[Message], members: Sequence[int]
 ) -> Iterable[Part]:
     """Batches, each made in one crossing; a message that the builder leaves to us goes by itself, in its place."""
+    if key is not None:
+        check_key(key)
     options, wall_ms, keys = engine.options, engine.client.driver.now.wall_ms, engine.client.keys
     builder, add = engine.remoting.BatchBuilder(), engine.remoting.add_messages
     most = options.max_body if options.compression is None else min(options.compress_above - 1, options.max_body)

@@ -11,7 +11,16 @@ from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.hooks import Sent
 from mqclient.rocketmq.codes import Request
-from mqclient.rocketmq.model import Account, Message, MessageQueue, PartialSendError, QueueFullError, check_group
+from mqclient.rocketmq.model import (
+    Account,
+    Message,
+    MessageQueue,
+    PartialSendError,
+    QueueFullError,
+    check_group,
+    check_key,
+    check_queue,
+)
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.batches import Batching
 from mqclient.rocketmq.remoting.client import ClientEngine
@@ -40,6 +49,7 @@ class ProducerEngine:
 
     def __init__(self, client: ClientEngine, group: str, options: ProducerOptions | None = None) -> None:
         check_group(group)
+        client.check_open()
         if group in client.producers:
             raise ConfigError(f"group {group!r} has a producer in this client already")
         self.client = client
@@ -89,6 +99,8 @@ class ProducerEngine:
 
     def prepare(self, message: Message, key: str | None = None) -> Prepared:
         """Checks and bytes."""
+        if key is not None:
+            check_key(key)
         # The time of the last entry is good enough for an id.
         client, wall_ms = self.client, self.client.driver.now.wall_ms
         plain = self.preparer.plain(message, client.keys, wall_ms, key)
@@ -134,6 +146,8 @@ class ProducerEngine:
         """
         if self.closed or self.client.closed:
             self.check_open()
+        if queue is not None:
+            check_queue(queue, prepared.topic)
         if deadline is None:
             deadline = self.deadline(None)
         if self._guarded:
@@ -155,6 +169,8 @@ class ProducerEngine:
     def submit(self, prepared: Prepared, queue: MessageQueue | None = None) -> SendFuture | None:
         """Take one message; its future, or None while there is no room for it: see `submit_late`."""
         self.check_open()
+        if queue is not None:
+            check_queue(queue, prepared.topic)
         if self.guards.wait(self.client.driver.now.mono) or not self.budget.take(prepared.size):
             return None
         try:

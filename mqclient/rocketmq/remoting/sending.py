@@ -91,7 +91,7 @@ class Sending(Slot[Stored]):
             self._began = now
             until = self._cap(now, engine) if route.several and self._tries < self._attempts else self.deadline
             client.send_for(self, address, opaque, frame, until, NAMES[prepared.code])
-        except MQError as error:
+        except Exception as error:  # whatever it is: its sender hears of it, and nobody else's connection ends by it
             self._end(error)
 
     def _cap(self, now: float, engine: ProducerEngine) -> float:

@@ -234,4 +234,6 @@ class Client(Lazily):
         return PopConsumer(self._driver, engine)
 
     def _open_admin(self) -> Admin:
+        with self._driver.enter():
+            self._engine.check_open()
         return Admin(self._driver, AdminEngine(self._engine))

@@ -228,6 +228,32 @@ async def test_an_unknown_tenant_or_namespace(pulsar: PulsarCluster, impl: str, 
         assert time.monotonic() - began < 10
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"key": 7}, "a key is str or bytes, not int"),
+        ({"ordering_key": "x"}, "an ordering key is bytes, not str"),
+        ({"properties": [("a", "b")]}, "properties are a mapping of str to str, not list"),
+        ({"properties": {"n": 1}}, "str wanted, not int"),
+        ({"properties": {1: "n"}}, "str wanted, not int"),
+        ({"properties": {"n": None}}, "str wanted, not NoneType"),
+    ],
+)
+@pytest.mark.parametrize("batching", [True, False])
+async def test_what_a_message_cannot_have_is_told_at_once_and_hurts_nothing(
+    pulsar: PulsarCluster, topic: str, impl: str, wrong: dict[str, Any], said: str, batching: bool
+) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=batching) as producer:
+        with pytest.raises(TypeError, match=said):
+            await producer.send(b"x", **wrong)
+        with pytest.raises(TypeError, match=said):
+            await producer.send_many([{"body": b"x", **wrong}])
+        with pytest.raises(TypeError, match=said):
+            producer.submit(b"x", **wrong)
+        assert (await producer.send(b"x", timeout=10)).ok
+        await producer.flush(10)
+
+
 async def test_a_message_that_is_too_large(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         with pytest.raises(ConfigError, match=r"the broker takes 5242880 with its metadata; chunking=True"):

@@ -17,7 +17,7 @@ import pytest
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ConfigError, DeadlineError, LinkError, MQError
 from mqclient.rocketmq.codes import BrokerError, Response
-from mqclient.rocketmq.sync import TLS, Client, Message, acl
+from mqclient.rocketmq.sync import TLS, Client, Message, MessageQueue, acl
 from tests.api.conftest import RocketMQCluster
 from tests.support.certificates import make
 from tests.support.proxy import CuttingProxy
@@ -190,6 +190,39 @@ def test_what_no_broker_takes_is_refused_before_anything_is_sent(
 def test_what_is_no_address(servers: Any) -> None:
     with pytest.raises(ConfigError, match=r"no address: host:port is|no name server"):
         Client(servers)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        ({"key": 7}, TypeError, "a key is a str, not int"),
+        ({"queue": 3}, TypeError, "a queue is a MessageQueue, such as a receipt's, not int"),
+        ({"queue": MessageQueue("other", "broker-a", 0)}, ConfigError, "cannot go to a queue of 'other'"),
+    ],
+)
+def test_a_wrong_key_or_queue_is_told_at_once_and_hurts_nothing(
+    rocketmq: RocketMQCluster, impl: str, wrong: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    topic = unique("wrong")
+    with Client(rocketmq.name_server, impl=impl) as client, client.producer("p") as producer:
+        message = Message(topic, b"x")
+        with pytest.raises(error, match=said):
+            producer.send(message, **wrong)
+        with pytest.raises(error, match=said):
+            producer.request(message, **wrong)
+        with pytest.raises(error, match=said):
+            producer.submit(message, **wrong)
+        assert (producer.send(message, timeout=10)).ok
+        assert (producer.close()).pending == 0
+
+
+def test_keys_of_many_are_text(rocketmq: RocketMQCluster, impl: str) -> None:
+    wrong: Any = len
+    with Client(rocketmq.name_server, impl=impl) as client, client.producer("p") as producer:
+        many = [Message(unique("wrong"), b"x")]
+        with pytest.raises(TypeError, match="a key is a str, not int"):
+            producer.send_many(many, key=lambda message: wrong(message.body))
+        assert (producer.send_many(many))[0].ok
 
 
 def test_a_body_that_the_broker_finds_too_large(rocketmq: RocketMQCluster) -> None:

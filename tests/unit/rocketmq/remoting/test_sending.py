@@ -32,6 +32,22 @@ def test_one_busy_broker_is_asked_again_after_a_pause(codec: Any) -> None:
     assert cluster.world.mono - before == pytest.approx(0.06)
 
 
+def test_whatever_goes_wrong_on_the_way_is_told_to_who_sends_and_ends_nothing_else(
+    codec: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = make(codec, 1)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProducerEngine, "choose", broken)
+        (error,) = client.produce(Message("orders", b"x"))
+    assert isinstance(error, ZeroDivisionError)
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.ok
+
+
 def test_tries_have_an_end(codec: Any) -> None:
     cluster, client = make(codec, 2, attempts=5)
     cluster.control.answer("SEND_MESSAGE_V2", 1, "no", times=9)
