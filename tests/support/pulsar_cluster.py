@@ -19,11 +19,6 @@ class PulsarCluster:
         self._partitioned: set[str] = set()
 
     @property
-    def watches(self) -> bool:
-        """Whether it tells when topics come and go."""
-        return self._real is not None
-
-    @property
     def quiet(self) -> float:
         """Seconds without a message after which none is on its way."""
         return 2.0 if self._real is not None else 0.3
