@@ -91,6 +91,50 @@ def _one_of(option: str, given: Any, known: tuple[Any, ...]) -> None:
         raise ConfigError(f"{option}={given!r}: it is one of {', '.join(map(repr, known))}")
 
 
+ELSEWHERE: Mapping[str, str] = {
+    "access_mode": "access",
+    "auto_ack_oldest_chunked_message_on_queue_full": "chunked_pending: the oldest one comes again",
+    "batch_index_ack_enabled": "batch_index_ack",
+    "batch_receive_policy": "receive_many(max, timeout) instead",
+    "batching_enabled": "batching",
+    "batching_max_allowed_size_in_bytes": "batch_max_bytes",
+    "batching_max_messages": "batch_max_messages",
+    "batching_max_publish_delay_ms": "linger, in seconds",
+    "batching_type": "batching, 'key' for entries of one key each",
+    "block_if_queue_full": "max_pending: who sends waits for room",
+    "broker_consumer_stats_cache_time_ms": "nothing: stats() asks the broker each time",
+    "chunking_enabled": "chunking",
+    "compression_type": "compression",
+    "consumer_name": "name",
+    "consumer_type": "type",
+    "crypto_failure_action": "on_failure of Encryption or Decryption",
+    "crypto_key_reader": "encrypt of a producer, decrypt of a consumer",
+    "dead_letter_policy": "dead_letter",
+    "encryption_key": "encrypt",
+    "initial_position": "start",
+    "is_read_compacted": "read_compacted",
+    "key_shared_policy": "key_ranges and out_of_order",
+    "lazy_start_partitioned_producers": "nothing: all partitions are opened, so that errors show at once",
+    "max_pending_chunked_message": "chunked_pending",
+    "max_pending_messages": "max_pending",
+    "max_pending_messages_across_partitions": "max_pending",
+    "max_total_receiver_queue_size_across_partitions": "total_receiver_queue",
+    "message_listener": "listener",
+    "message_router": "routing",
+    "message_routing_mode": "routing",
+    "negative_ack_redelivery_delay_ms": "nack_delay, in seconds",
+    "pattern_auto_discovery_period": "pattern_period",
+    "producer_name": "name",
+    "receiver_queue_size": "receiver_queue",
+    "regex_subscription_mode": "pattern_mode",
+    "replicate_subscription_state_enabled": "replicated",
+    "send_timeout_millis": "send_timeout, in seconds",
+    "start_message_id_inclusive": "start_inclusive",
+    "unacked_messages_timeout_ms": "ack_timeout, in seconds",
+}
+"""What the official Python client calls options, and what they are here."""
+
+
 def checked(kind: type[O], given: Mapping[str, Any]) -> O:
     """The options as given; one that does not exist is an error that names the nearest.
 
@@ -102,7 +146,12 @@ def checked(kind: type[O], given: Mapping[str, Any]) -> O:
     known = [option.name for option in fields(options)]
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the options are {', '.join(known)}"
-            raise ConfigError(f"there is no option {name}: {hint}")
+            raise ConfigError(f"there is no option {name}: {_cure(name, known)}")
     return kind(**given)
+
+
+def _cure(name: str, known: list[str]) -> str:
+    if name in ELSEWHERE:
+        return f"here it is {ELSEWHERE[name]}"
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else f"the options are {', '.join(known)}"

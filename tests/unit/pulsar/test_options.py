@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
+from dataclasses import fields
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.pulsar.options import ProducerOptions, checked
+from mqclient.pulsar.consumer_options import ConsumerOptions
+from mqclient.pulsar.options import ELSEWHERE, ProducerOptions, checked
 
 
 def test_defaults() -> None:
@@ -46,3 +52,27 @@ def test_a_function_may_choose_partitions() -> None:
         return count - 1
 
     assert checked(ProducerOptions, {"routing": last}).routing is last
+
+
+def test_names_of_the_official_client_lead_here() -> None:
+    with pytest.raises(ConfigError, match=r"no option receiver_queue_size: here it is receiver_queue$"):
+        checked(ConsumerOptions, {"receiver_queue_size": 5})
+    with pytest.raises(ConfigError, match="here it is linger, in seconds"):
+        checked(ProducerOptions, {"batching_max_publish_delay_ms": 5})
+
+
+SIGNATURES = """
+import inspect, json, pulsar
+calls = pulsar.Client.create_producer, pulsar.Client.subscribe
+print(json.dumps([list(inspect.signature(call).parameters)[1:] for call in calls]))
+"""
+
+
+@pytest.mark.skipif(find_spec("_pulsar") is None, reason="pulsar-client is not installed")
+def test_each_option_of_the_official_client_is_here_or_leads_here() -> None:
+    told = subprocess.run([sys.executable, "-c", SIGNATURES], check=True, capture_output=True, text=True).stdout
+    for names, kind in zip(json.loads(told), (ProducerOptions, ConsumerOptions), strict=True):
+        known = {option.name for option in fields(kind)} | {"topic", "subscription_name", "is_pattern_topic"}
+        assert [name for name in names if name not in known and name not in ELSEWHERE] == []
+        for name in set(names) & set(ELSEWHERE):
+            assert name not in known
