@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from mqclient.broker.broker import DOORS, EmbeddedBroker
-from mqclient.errors import MQError
+from mqclient.errors import ConfigError, MQError
 
 MOST_FILES = 1 << 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on; default: %(default)s")
     parser.add_argument("--brokers", type=int, default=1, help="RocketMQ brokers behind the one name server")
     parser.add_argument("--door", action="append", choices=sorted(DOORS), help="only this protocol; may be repeated")
     parser.add_argument(
@@ -33,6 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="keep logs, offsets, topics and cursors there; else in memory")
     parser.add_argument("--fsync", action="store_true", help="sync what was kept before it is acknowledged")
     parser.add_argument("--retention", metavar="MB", type=int, help="keep at most so much of messages: the oldest go")
+    parser.add_argument("--seed", type=int, default=0, help="of everything that is left to chance")
+    parser.add_argument(
+        "--set",
+        action="append",
+        type=setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a broker option in the protocols' own words, such as enablePropertyFilter=true; may be repeated",
+    )
 
 
 def port(text: str) -> tuple[str, int]:
@@ -41,6 +52,17 @@ def port(text: str) -> tuple[str, int]:
     if not name or not number.isdecimal() or int(number) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, such as name_server=9876")
     return f"{name.removesuffix('_url').replace('-', '_')}_port", int(number)
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """A broker option out of NAME=VALUE: numbers, true and false, and lists as JSON has them; all else is text."""
+    name, equals, value = text.partition("=")
+    if not name.isidentifier() or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as enablePropertyFilter=true")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def make(options: argparse.Namespace) -> EmbeddedBroker:
@@ -53,8 +75,19 @@ def make(options: argparse.Namespace) -> EmbeddedBroker:
         data=options.data,
         fsync=options.fsync,
         retention_bytes=None if options.retention is None else options.retention << 20,
+        seed=options.seed,
         **dict(options.port),
+        **dict(options.set),
     )
+
+
+def started(options: argparse.Namespace) -> EmbeddedBroker:
+    """ConfigError where the system says no: a port that is taken, a folder that cannot be written."""
+    broker = make(options)
+    try:
+        return broker.start()
+    except OSError as error:
+        raise ConfigError(f"the broker cannot start: {error}") from error
 
 
 @contextmanager
@@ -100,7 +133,7 @@ def open_many_files() -> None:
 def serve(options: argparse.Namespace, watch: Callable[[EmbeddedBroker, threading.Event], None] | None = None) -> int:
     """Print the addresses, serve until SIGINT or SIGTERM; `watch(broker, stop)` may show what goes on meanwhile."""
     open_many_files()
-    with signalled() as stop, make(options) as broker:
+    with signalled() as stop, started(options) as broker:
         for name, address in broker.addresses().items():
             print(f"{name}={address}", flush=True)
         if watch is not None:

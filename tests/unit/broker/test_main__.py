@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from mqclient.broker.__main__ import MOST_FILES, main, open_many_files, port
+from mqclient.broker.__main__ import MOST_FILES, add_arguments, main, make, open_many_files, port, setting
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +50,50 @@ def test_ports_by_their_printed_names() -> None:
         ("pulsar_port", 6650),
         ("pulsar_rest_port", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("enablePropertyFilter=true", ("enablePropertyFilter", True)),
+        ("transactionTimeOut=1000", ("transactionTimeOut", 1000)),
+        ("messageDelayLevel=1s 5s", ("messageDelayLevel", "1s 5s")),
+        ('accounts=[{"accessKey": "a"}]', ("accounts", [{"accessKey": "a"}])),
+        ("tlsServerMode=", ("tlsServerMode", "")),
+    ],
+)
+def test_options_are_what_they_mean(text: str, wanted: tuple[str, object]) -> None:
+    assert setting(text) == wanted
+
+
+def test_options_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("enablePropertyFilter", "=1", "a b=1"):
+        with pytest.raises(SystemExit):
+            main(["--set", text])
+        assert "is not NAME=VALUE, such as enablePropertyFilter=true" in capsys.readouterr().err
+
+
+def test_options_and_the_seed_reach_the_broker() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    broker = make(parser.parse_args(["--set", "enablePropertyFilter=true", "--seed", "7", "--set", "mqcloud_patch=1"]))
+    assert broker.house.settings == {"enablePropertyFilter": True, "mqcloud_patch": 1}
+    assert broker.control.seed == 7
+
+
+def test_what_the_system_refuses_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["--door", "pulsar", "--port", f"pulsar={port}"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("mqclient.broker: the broker cannot start: ")
+    assert f"('127.0.0.1', {port})" in said
+    file = tmp_path / "file"
+    file.touch()
+    assert main(["--data", str(file / "folder")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("mqclient.broker: the broker cannot start: [Errno 20] Not a directory")
+    assert said.count("\n") == 1
 
 
 def test_a_broker_process_may_have_as_many_connections_as_the_system_allows() -> None:
