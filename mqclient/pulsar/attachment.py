@@ -83,6 +83,10 @@ class Attachment:
         """Open for the first time."""
         return run_steps(self._attach_steps(deadline))
 
+    def open_later(self) -> None:
+        """As `start`, without a deadline: nobody waits for it."""
+        self._again(at_once=True)
+
     def when_attached(self) -> Slot[None]:
         """Done at once or at the next opening; fails if there will be none."""
         if self.state == "attached":
@@ -124,13 +128,13 @@ class Attachment:
         for slot in waiting:
             slot.fail(error)
 
-    def _again(self) -> None:
+    def _again(self, at_once: bool = False) -> None:
         self.connection = None
         self.state = "opening"
-        run_steps(self._again_steps()).then(self._gave_up)
+        run_steps(self._again_steps(at_once)).then(self._gave_up)
 
-    def _again_steps(self) -> Steps[None]:
-        if self._hint is None:
+    def _again_steps(self, at_once: bool) -> Steps[None]:
+        if self._hint is None and not at_once:
             yield self._client.timers.sleep(self._backoff.next())
         yield run_steps(self._attach_steps(None))
 

@@ -41,6 +41,9 @@ class Member(Protocol):
 
     def abandon(self, error: MQError) -> None: ...
 
+    def renew(self) -> None:
+        """In a forked child: go on there, if that makes sense."""
+
 
 def _no_seal(_: Any) -> object:
     raise ConfigError("encrypted connections need somebody who makes them")
@@ -362,7 +365,8 @@ class ClientEngine:
     def on_fork(self) -> None:
         """In a forked child: what was open is the parent's. The client itself goes on, with connections of its own."""
         error = ClosedError("it belongs to the parent process: make another one from the client in this process")
-        for member in list(self._members):
+        members = list(self._members)
+        for member in members:
             member.abandon(error)
         for connection in list(self._pool.values()):
             connection.link.handle = None  # the driver has closed our copy of it, without a word to the broker
@@ -371,6 +375,11 @@ class ClientEngine:
         self.timers.clear()
         if self._watch is not None:
             self._watch.restart()
+        # Whoever waited for room was a thread of the parent's: in here nobody gives it back.
+        self.budget.close(error)
+        self.budget = Budget(self.budget.max_bytes)
+        for member in members:
+            member.renew()
 
     def ready(self) -> bool:
         """For probes; nobody is asked. There is a connection, and every producer and consumer is open on one."""

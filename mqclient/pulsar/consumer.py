@@ -110,6 +110,9 @@ class ConsumerEngine:
     def ready(self) -> bool:
         return self.attachment.attached
 
+    def renew(self) -> None:
+        """A child of the process would take messages from its parent: who wants that makes a consumer there."""
+
     @property
     def topics(self) -> list[str]:
         return [self._text]

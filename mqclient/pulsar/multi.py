@@ -117,6 +117,9 @@ class MultiConsumer:
     def ready(self) -> bool:
         return all(child.ready for child in self._children())
 
+    def renew(self) -> None:
+        """A child of the process would take messages from its parent: who wants that makes a consumer there."""
+
     @property
     def topics(self) -> list[str]:
         """What is consumed: partitions by their own names."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
-from mqclient.pulsar.client import ClientEngine, Member
+from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.patience import partitions_steps
 from mqclient.pulsar.pattern import MODES, Pattern, matching_steps
@@ -40,7 +40,13 @@ def _topics_steps(client: ClientEngine, pattern: Pattern, deadline: float | None
     return sorted(map(str, found))
 
 
-def close(member: Member | ClientEngine) -> Slot[None]:
+class Closes(Protocol):
+    """A client, or what one made."""
+
+    def close_steps(self) -> Steps[None]: ...
+
+
+def close(member: Closes) -> Slot[None]:
     return run_steps(member.close_steps())
 
 

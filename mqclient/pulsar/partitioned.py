@@ -70,9 +70,18 @@ class PartitionedProducer:
         self._later()
 
     def _make(self, numbers: range) -> list[ProducerEngine]:
-        return [
+        made = [
             ProducerEngine(self.client, self.topic.partitioned(number), self.options, self.window) for number in numbers
         ]
+        for child in made:
+            child.on_wake = self._on_wake
+        return made
+
+    def _on_wake(self) -> None:
+        """A forked child, whose timers are gone."""
+        if self._growth is not None:
+            self._growth.cancel()
+        self._later()
 
     def _later(self) -> None:
         if self.options.partition_refresh and self.failure is None:
@@ -118,10 +127,6 @@ class PartitionedProducer:
             self._growth.cancel()
 
     # ---- asked by the face
-
-    @property
-    def ready(self) -> bool:
-        return all(child.ready for child in self.children)
 
     @property
     def name(self) -> str:

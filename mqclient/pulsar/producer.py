@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.budget import Budget
@@ -48,6 +49,7 @@ class ProducerEngine:
         self.client = client
         self.topic = topic
         self.options = options
+        self._shared = window
         self.producer_id = client.next_producer_id()
         self.attachment = Attachment(client, topic, self, f"producer of {topic}")
         self.failure: MQError | None = None
@@ -73,6 +75,9 @@ class ProducerEngine:
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
         """PRODUCER, while it is not answered; who waits for exclusive access does so here."""
+        self._asleep = False
+        """In a forked child until it is used."""
+        self.on_wake: Callable[[], None] | None = None
         self.prepare = self.preparing(options.schema)
 
     # ---- asked by the face
@@ -221,6 +226,27 @@ class ProducerEngine:
         self.attachment.close(error)
         self.on_failed(error)
 
+    def renew(self) -> None:
+        """In a forked child, after it was abandoned: opened anew by its first message, under a name of its own.
+
+        Only where the name was the broker's choice: with one of the user's, or alone with its topic, it would take the
+        parent's place. A sealed one needs its keys first.
+        """
+        options, woken, version = self.options, self.on_wake, self.framer.schema_version
+        if options.name is not None or options.access != "shared" or options.encrypt is not None:
+            return
+        self.__init__(self.client, self.topic, options, self._shared)  # type: ignore[misc]
+        self.framer.name, self.framer.schema_version = f"{secrets.token_hex(8)}-forked", version
+        self._named = self._asleep = True
+        self.on_wake = woken
+
+    def _wake(self) -> None:
+        self._asleep = False
+        self.client.join(self)
+        self.attachment.open_later()
+        if self.on_wake is not None:
+            self.on_wake()
+
     def diagnose(self) -> dict[str, Any]:
         return {
             "topic": str(self.topic),
@@ -262,6 +288,8 @@ class ProducerEngine:
         self.counts["batches"] += 1
         joins = self._joins and not batch.batched and not self.idle
         self.pending.append(batch)
+        if self._asleep:
+            self._wake()
         connection = self.attachment.connection
         if connection is None or not self.attachment.attached:
             return

@@ -153,6 +153,57 @@ def test_processes_of_multiprocessing(pulsar: PulsarCluster, topic: str, method:
     assert seen == sorted(f"child-{child}-{number}".encode() for child in range(2) for number in range(10))
 
 
+FORKING = """
+import os, sys, threading
+from mqclient import pulsar
+client = pulsar.Client(sys.argv[1])
+producer = client.producer(sys.argv[2])
+producer.send(b"parent-0")
+stopping, sent = threading.Event(), 0
+def load():
+    global sent
+    while not stopping.is_set():
+        sent += 1
+        producer.send(b"parent-%d" % sent)
+thread = threading.Thread(target=load)
+thread.start()
+children = []
+for child in range(4):
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            bodies = [b"child-%d-%d" % (child, number) for number in range(10)]
+            assert all(one.ok for one in producer.send_many(bodies, timeout=30))
+            producer.send(b"child-%d-10" % child, timeout=30)
+            producer.close()
+            code = 0
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    children.append(pid)
+codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+stopping.set()
+thread.join()
+print(codes, sent)
+client.close()
+"""
+
+
+def test_forked_workers_use_the_producer_of_their_parent(pulsar: PulsarCluster, topic: str) -> None:
+    """As preloaded applications do, while the parent's threads go on sending: each message arrives once."""
+    with face.Client(pulsar.url) as client, client.consumer(topic, "s") as consumer:
+        code, words = run(FORKING, pulsar.url, topic)
+        assert code == 0, words
+        assert words.startswith("[0, 0, 0, 0]"), words
+        sent = int(words.split()[-1])
+        expected = [f"parent-{number}" for number in range(sent + 1)]
+        expected += [f"child-{child}-{number}" for child in range(4) for number in range(11)]
+        got = [consumer.receive(30) for _ in expected]
+        assert sorted(message.body.decode() for message in got) == sorted(expected)
+        assert len({message.producer_name for message in got}) == 5
+
+
 def test_a_pickled_client_connects_when_it_is_used(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     given: dict[str, Any] = {"auth": face.token("secret"), "operation_timeout": 41.0, "impl": impl}
     with face.Client(pulsar.url, **given) as client:

@@ -17,10 +17,11 @@ from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, ConfigError, LinkError, ProtocolError
 from mqclient.pulsar.auth import token
 from mqclient.pulsar.client import ClientEngine
-from mqclient.pulsar.codes import BrokerError
+from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.failover import Cluster, Failover
 from mqclient.pulsar.names import ServiceUrl, TopicName
+from mqclient.pulsar.schema import STRING
 from tests.support.fake_driver import Script, Wire, World
 from tests.support.pulsar_world import PulsarWorld
 from tests.support.tree import ROOT
@@ -177,10 +178,14 @@ def test_encrypted_clients_go_to_the_encrypted_address(codec: Any) -> None:
             lookup.run(url, tls=tls)
 
 
-def test_a_forked_child_has_a_client_and_nothing_open(codec: Any) -> None:
+NOT_RENEWED: list[dict[str, Any]] = [{"name": "mine"}, {"access": "exclusive"}]
+
+
+@pytest.mark.parametrize("options", NOT_RENEWED, ids=["named", "exclusive"])
+def test_a_forked_child_has_a_client_and_nothing_open(codec: Any, options: dict[str, Any]) -> None:
     world = PulsarWorld(codec)
     client = world.client()
-    producer, consumer = world.producer(client, "t"), world.consumer(client, "t", "s")
+    producer, consumer = world.producer(client, "t", **options), world.consumer(client, "t", "s")
     with client.driver.enter():
         client.on_fork()
     with pytest.raises(ClosedError, match="parent process"):
@@ -188,7 +193,56 @@ def test_a_forked_child_has_a_client_and_nothing_open(codec: Any) -> None:
     with pytest.raises(ClosedError, match="parent process"):
         world.face(consumer).receive(1)
     assert client.diagnose()["connections"] == []
-    assert world.sender(world.producer(client, "t")).send(b"x").entry == 0
+    assert world.sender(world.producer(client, "other")).send(b"x").entry == 0
+
+
+@pytest.mark.parametrize("partitions", [0, 3])
+def test_producers_go_on_in_a_forked_child(codec: Any, partitions: int) -> None:
+    world = PulsarWorld(codec)
+    if partitions:
+        world.rest("PUT", "persistent/public/default/t/partitions", partitions)
+    client, reader = world.client(), world.consumers(world.client(), "t", "s")
+    engine = world.producer(client, "t", schema=STRING, max_pending=100, partition_refresh=5)
+    sender = world.sender(engine)
+    sender.send("before")
+    name = sender.name
+    world.control.drop("SEND", times=10)
+    with client.driver.enter():
+        lost = [engine.submit(engine.prepare(f"in flight {number}")) for number in range(3)]
+    world.world.advance(0.1)
+    with client.driver.enter():
+        gathers: Any = engine.submit(engine.prepare("gathers"))
+        client.on_fork()
+    world.control.clear()
+    world.world.run()
+    assert {type(future.exception()) for future in [*lost, gathers]} == {ClosedError}  # these are the parent's
+    assert (client.budget.bytes, client.diagnose()["connections"]) == (0, [])
+    for number in range(5):
+        sender.send(f"{number}")
+    assert all(one.ok for one in sender.send_many([f"many {number}" for number in range(5)]))
+    assert sender.name != name
+    face = world.face(reader)
+    got = [face.receive(5) for _ in range(11)]
+    expected = {"before", *(f"{number}" for number in range(5)), *(f"many {number}" for number in range(5))}
+    assert {message.body.decode() for message in got} == expected
+    assert {message.schema_version for message in got} == {b"\0" * 8}
+    assert len({message.producer_name for message in got} - {name}) >= 1
+    if partitions:
+        world.rest("POST", "persistent/public/default/t/partitions", partitions + 1)
+        world.world.advance(20)
+        assert len(engine.diagnose()["partitions"]) == partitions + 1
+    sender.close()
+
+
+def test_a_forked_child_s_producer_that_is_refused_says_so(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client = world.client()
+    sender = world.sender(world.producer(client, "t"))
+    with client.driver.enter():
+        client.on_fork()
+    world.control.answer("PRODUCER", ServerError.TopicTerminatedError, "it has ended", times=100)
+    with pytest.raises(BrokerError, match="it has ended"):
+        sender.send(b"x")
 
 
 FORK = """
@@ -205,9 +259,9 @@ with EmbeddedBroker(doors=["pulsar"], impl="pure") as broker, sync.Client(broker
     if pid == 0:
         code = 1
         try:
-            producer.send(b"no")
+            consumer.receive(1)
         except ClosedError:
-            client.producer("t").send(b"2", timeout=10)
+            producer.send(b"2", timeout=10)
             code = 0
         finally:
             os._exit(code)

@@ -49,17 +49,6 @@ def test_in_turn_where_nothing_gathers(world: PulsarWorld) -> None:
     assert ids[0].partition == ids[3].partition != ids[1].partition
 
 
-def test_ready_is_who_has_all_partitions(world: PulsarWorld) -> None:
-    parted(world, 2)
-    engine = producer(world)
-    seen = [engine.ready]
-    world.cut()
-    for seconds in (0.01, 5):
-        world.world.advance(seconds)
-        seen.append(engine.ready)
-    assert seen == [True, False, True]
-
-
 def test_a_batch_stays_together(world: PulsarWorld) -> None:
     parted(world, 4)
     engine = producer(world)
