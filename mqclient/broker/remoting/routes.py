@@ -2,13 +2,14 @@
 
 | code | request | answered |
 |---|---|---|
-| 100, 101, 102 | PUT, GET, DELETE_KV_CONFIG | a value by namespace and key |
+| 100, 101, 102 | PUT_KV_CONFIG, GET_KV_CONFIG, DELETE_KV_CONFIG | a value by namespace and key |
 | 219 | GET_KVLIST_BY_NAMESPACE | all of a namespace |
 | 216 | DELETE_TOPIC_IN_NAMESRV | nothing to forget: the brokers say what there is |
-| 205, 327 | WIPE, ADD_WRITE_PERM_OF_BROKER | routes say that a broker may not, or may, be sent to |
+| 205, 327 | WIPE_WRITE_PERM_OF_BROKER, ADD_WRITE_PERM_OF_BROKER | a broker may not, or may, be sent to |
 | 224, 304 | GET_TOPICS_BY_CLUSTER, GET_SYSTEM_TOPIC_LIST_FROM_NS | a cluster's topics; names that are taken |
-| 311–313 | GET_UNIT_TOPIC_LIST and its kin | topics by their unit flags |
-| 318, 319 | UPDATE, GET_NAMESRV_CONFIG | options as properties text |
+| 311 | GET_UNIT_TOPIC_LIST | topics by their unit flags |
+| 312, 313 | GET_HAS_UNIT_SUB_TOPIC_LIST, GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST | the same |
+| 318, 319 | UPDATE_NAMESRV_CONFIG, GET_NAMESRV_CONFIG | options as properties text |
 | 901 | GET_BROKER_MEMBER_GROUP | a broker's one member |
 | 105 | GET_ROUTEINFO_BY_TOPIC | the brokers that have the topic, with their queues |
 | 106 | GET_BROKER_CLUSTER_INFO | all brokers |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 from pathlib import Path
@@ -68,3 +69,31 @@ def test_a_trace_topic_is_made_when_asked_for(codec: Any) -> None:
     for enabled in (True, False):
         door = make(house(codec, traceTopicEnable=enabled))
         assert ("RMQ_SYS_TRACE_TOPIC" in door.services[0].broker.topics) is enabled
+
+
+def test_the_table_at_the_top_of_each_family_is_what_it_serves() -> None:
+    """In code and in words; beside them stand only the requests that a broker sends itself."""
+    families = 0
+    for path in sorted((Path(mqclient.broker.__file__).parent / "remoting").glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        served = {
+            Request[key.attr]
+            for function in tree.body
+            if isinstance(function, ast.FunctionDef) and function.name == "table"
+            for node in ast.walk(function)
+            if isinstance(node, ast.Dict)
+            for key in node.keys
+            if isinstance(key, ast.Attribute)
+        }
+        rows = re.findall(r"^\| ([\d, ]+) \| ([A-Z_\d, ]+) \|", ast.get_docstring(tree) or "", re.MULTILINE)
+        told = {
+            Request(int(code)): name
+            for codes, names in rows
+            for code, name in zip(codes.split(", "), names.split(", "), strict=True)
+        }
+        families += bool(served)
+        for code, name in told.items():  # `_LIST` stands behind the name that it goes on
+            assert code.name == name or (name.startswith("_") and code.name.endswith(name)), path.name
+        assert served <= told.keys(), path.name
+        assert not served or told.keys() - served <= set(SENT_BY_BROKERS), path.name
+    assert families > 15
