@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Consumer", "Reader", "Receiving"]
 
-Position: TypeAlias = "MessageId | datetime | int"
+Position: TypeAlias = "MessageId | datetime | int | str"
 Seek: TypeAlias = "Position | Mapping[str, Position] | Callable[[str], Position | None]"
 
 
@@ -58,7 +58,8 @@ class Receiving(Lazily, Generic[T]):
         return messages or await self._receive_many_late(max, self._driver.deadline(timeout))
 
     async def seek(self, to: Seek, timeout: float | None = None) -> None:
-        """Go on after a message (or at it, with `start_inclusive`), or at a time: datetime, or ms since the epoch.
+        """Go on after a message (or at it, with `start_inclusive`), at a time (datetime, or ms since the epoch), at
+        "earliest" or "latest".
 
         Of many topics or partitions a time moves all of them and an id the partition that it names; a mapping says it
         of each topic, as does a function that is called with each.

@@ -45,6 +45,10 @@ class Member(Protocol):
         """In a forked child: go on there, if that makes sense."""
 
 
+def _kind(given: object) -> str:
+    return type(given).__name__
+
+
 def _no_seal(_: Any) -> object:
     raise ConfigError("encrypted connections need somebody who makes them")
 
@@ -82,6 +86,8 @@ class ClientEngine:
             raise ConfigError(f"service URL {self.url.text!r}: lookups over HTTP need somebody who asks")
         if connections_per_broker < 1:
             raise ConfigError(f"connections_per_broker={connections_per_broker}: it is at least 1")
+        if auth is not None and not hasattr(auth, "data"):
+            raise ConfigError(f"auth is what pulsar.token(), basic(), mutual_tls() or oauth2() give, no {_kind(auth)}")
         self._home = Shown(auth or NoAuthentication(), tls)
         self._shown = shown(url, self._home, seal or _no_seal)
         if tls is None and any(isinstance(one.auth, TlsAuthentication) for one in (self._home, *self._shown.values())):

@@ -126,6 +126,9 @@ class ConsumerOptions:
             raise ConfigError(f"start={self.start!r}: a subscription starts at 'latest' or 'earliest'")
         if self.durable and not isinstance(self.start, str):
             raise ConfigError("a durable subscription starts at 'latest' or 'earliest'; then seek() to a message id")
+        if not isinstance(self.start, str) and not hasattr(self.start, "ledger"):
+            kind = type(self.start).__name__
+            raise ConfigError(f"start is 'earliest', 'latest' or a message id, no {kind}; to a time: seek() then")
         if self.read_compacted and not self.in_order:
             raise ConfigError(f"read_compacted needs an exclusive or failover subscription, not {self.type}")
         if (self.dead_letter is not None or self.retry) and self.in_order:

@@ -199,9 +199,14 @@ class Gathering:
     def _add_slowly(self, message: Any, reserved: bool) -> Batch:
         needed = self._check(message, reserved)
         unused = self._make_room(message, needed)
-        batch = self._append(self.batch or self._gather(message, needed), plain(message))
-        self._give_back(message, unused, reserved and not needed)
-        return batch
+        batch = self.batch or self._gather(message, needed)
+        try:
+            return self._append(batch, plain(message))
+        except BaseException:
+            self._refused(batch)
+            raise
+        finally:
+            self._give_back(message, unused, reserved and not needed)
 
     def _add_special(self, message: Special, reserved: bool) -> Batch:
         """In a batch of its lot, or alone, when the broker knows what it has to know first."""
@@ -253,6 +258,9 @@ class Gathering:
         except MQError as error:
             batch.fail(error)
             return batch
+        except BaseException:
+            self._drop(batch)
+            raise
         if framed:
             owner.ship(batch)
         else:
@@ -295,7 +303,12 @@ class Gathering:
         batch = self.batch or self._gather(first, needed)
         stop = start + 1 + self._more(len(items) - start - 1)
         run = items if stop == len(items) else items[:stop]
-        following: int = self._builder.add_many(run, start, self.next_sequence)
+        try:
+            following: int = self._builder.add_many(run, start, self.next_sequence)
+        except BaseException:
+            self._refused(batch)
+            self._give_back(first, unused, reserved and not needed)
+            raise
         self._size = self._builder.size
         self._counted(following - start)
         parts.append(Part(batch, batch.count, batch.count + following - start))
@@ -339,6 +352,26 @@ class Gathering:
         self._frame(batch, payload, {"num_messages": batch.count})
         self.client.budget.give(portion[0] - batch.held[0], 0)
         return batch, following
+
+    def _refused(self, batch: Batch) -> None:
+        """The builder could not write a message. Those of a run that stand before it are in; an entry of none is not
+        sent."""
+        added = self._builder.count - batch.count
+        self._size = self._builder.size
+        self.next_sequence += added
+        batch.count += added
+        self._counted(added)
+        if not added:
+            self._uncount()
+        if not batch.count:
+            self.batch = None
+            self._drop(batch)
+        elif batch.count >= self.options.batch_max_messages:
+            self.seal()
+
+    def _drop(self, batch: Batch) -> None:
+        """An entry without a message: nobody waits for it, and what it holds is free."""
+        batch.complete(-1, -1)
 
     def _uncount(self) -> None:
         """One that was counted is not added after all."""
@@ -451,6 +484,9 @@ class Gathering:
             self.framer.frame(batch, payload, self._owner.limit, fields)
         except MQError as error:
             batch.fail(error)
+        except BaseException:
+            self._drop(batch)
+            raise
         else:
             self._owner.ship(batch)
 

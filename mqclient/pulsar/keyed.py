@@ -52,7 +52,11 @@ class KeyedGathering(Gathering):
         sequence_id = own_id if own_id >= 0 else self.next_sequence
         if batch.count:
             batch.gaps += sequence_id - batch.last_sequence_id - 1
-        builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
+        try:
+            builder.add(body, key, properties, event_time, ordering_key, sequence_id, key_b64)
+        except BaseException:
+            self._take_back(message, batch, portion)
+            raise
         batch.count += 1
         batch.held = (batch.held[0] + portion[0], batch.held[1] + 1)
         self.next_sequence = sequence_id + 1
@@ -81,10 +85,23 @@ class KeyedGathering(Gathering):
             payload, count = builder.seal()
             self._frame(batch, payload, of_batch(batch, count))
 
+    def _take_back(self, message: Any, batch: Batch, portion: tuple[int, int]) -> None:
+        """Of a message that the builder could not write: its room, and its lane if that was made for it."""
+        self.client.budget.give(*portion)
+        self._uncount()
+        if not batch.count:
+            del self._lanes[self._key(message)]
+            self._drop(batch)
+            if self.batch is batch:
+                self.batch = next((other for other, _ in self._lanes.values()), None)
+
+    def _key(self, message: Any) -> tuple[bytes, tuple[Any, ...]]:
+        item = plain(message)
+        return item[4] or (item[1] or "").encode(), tuple(self._introductions.lot(message).items())
+
     def _lane(self, message: Any) -> tuple[Batch, Any]:
         """Of a key, and of each lot of it."""
-        item = plain(message)
-        key = item[4] or (item[1] or "").encode(), tuple(self._introductions.lot(message).items())
+        key = self._key(message)
         lane = self._lanes.get(key)
         if lane is None:
             batch = self._new_batch(message)

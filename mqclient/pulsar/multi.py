@@ -329,7 +329,7 @@ class MultiConsumer:
             if unknown:
                 raise ConfigError(f"this consumer has no topic {', '.join(unknown)}; it has {', '.join(self.topics)}")
             return [(self.children[topic], at) for topic, at in to.items()]
-        everywhere = isinstance(to, int) or to in (self._codec.EARLIEST, self._codec.LATEST)
+        everywhere = isinstance(to, int | str) or to in (self._codec.EARLIEST, self._codec.LATEST)
         return [(child, to) for child in self._children()] if everywhere else [(self.child_of(to), to)]
 
     @property

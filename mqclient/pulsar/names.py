@@ -154,6 +154,11 @@ def position(to: Any, topics: Sequence[str] = ()) -> Any:
         if to.tzinfo is None:
             raise ConfigError("a datetime to seek to has a time zone: datetime(…, tzinfo=timezone.utc)")
         return (to - _EPOCH) // timedelta(milliseconds=1)
+    if to in ("earliest", "latest"):
+        return to
     if isinstance(to, bool) or not (isinstance(to, int) or hasattr(to, "ledger")):
-        raise ConfigError(f"seek to a message id, a datetime, or ms since the epoch, not to a {type(to).__name__}")
+        given = repr(to) if isinstance(to, str) else f"a {type(to).__name__}"
+        raise ConfigError(
+            f"seek to a message id, a datetime, ms since the epoch, 'earliest' or 'latest', not to {given}"
+        )
     return to

@@ -72,6 +72,8 @@ def prepare(
         raise TypeError(f"an ordering key is bytes, not {type(ordering_key).__name__}")
     number = -1 if sequence_id is None else _not_negative("sequence_id", sequence_id)
     when = event_time if event_time.__class__ is int else moment("event_time", event_time)
+    if properties is not None:
+        _check_properties(properties)
     if isinstance(key, bytes):
         item: Item = (body, b64encode(key).decode(), properties, when, ordering_key, number, True)
     elif key is None or isinstance(key, str):
@@ -191,6 +193,13 @@ def _special(
         transaction,
         schema,
     )
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    """Before anything of a call is taken."""
+    for name, value in properties.items():
+        if not isinstance(value, str) or not isinstance(name, str):
+            raise TypeError(f"property {name!r}: names and values are text, not {type(value).__name__}: str() them")
 
 
 def _not_negative(what: str, given: Any) -> int:

@@ -64,9 +64,16 @@ class Seeking:
 
     def _own_position(self, to: Any) -> Any:
         """Where to seek, of positions by topic."""
+        if isinstance(to, str):
+            return named(self._consumer.client.impl.pulsar, to)
         if not isinstance(to, Mapping):
             return to
         own = str(self._consumer.topic)
         if list(to) != [own]:
             raise ConfigError(f"this consumer's one topic is {own}, not {', '.join(to)}")
-        return to[own]
+        return self._own_position(to[own])
+
+
+def named(codec: Any, to: str) -> Any:
+    """The id that stands for an end of every topic."""
+    return codec.EARLIEST if to == "earliest" else codec.LATEST

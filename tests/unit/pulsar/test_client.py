@@ -166,6 +166,11 @@ def test_closing_closes_members_first(codec: Any) -> None:
             make()
 
 
+def test_a_credential_is_no_text(codec: Any) -> None:
+    with pytest.raises(ConfigError, match=r"pulsar.token\(\), basic\(\).* give, no str"):
+        ClientEngine(World().driver(), codec, "pulsar://a", auth="secret")  # type: ignore[arg-type]
+
+
 def test_encrypted_clients_go_to_the_encrypted_address(codec: Any) -> None:
     lookup = Lookup(codec)
     there = {"response": 1, "brokerServiceUrl": "pulsar://c:6650", "brokerServiceUrlTls": "pulsar+ssl://b:6650"}

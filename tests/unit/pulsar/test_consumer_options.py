@@ -35,6 +35,7 @@ def test_defaults() -> None:
         ({"priority": -1}, "priority"),
         ({"start": "middle"}, "starts at"),
         ({"start": object()}, "then seek"),
+        ({"start": 0, "durable": False}, "start is 'earliest', 'latest' or a message id, no int; to a time: seek"),
         ({"type": "shared", "read_compacted": True}, "needs an exclusive"),
         ({"recieve_queue": 1}, "did you mean receiver_queue"),
         ({"zzz": 1}, "the options are"),

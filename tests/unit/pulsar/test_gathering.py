@@ -120,6 +120,42 @@ def test_room_is_given_back_by_what_fails(world: PulsarWorld) -> None:
     assert (producer.client.budget.bytes, producer._gathering.window.items) == (0, 0)
 
 
+@pytest.mark.parametrize("options", [{}, {"batching": False}, {"batching": "key"}], ids=["batches", "alone", "key"])
+@pytest.mark.parametrize("most", [0, 5])
+def test_what_cannot_be_written_leaves_nothing(world: PulsarWorld, options: dict[str, Any], most: int) -> None:
+    """Half of a surrogate pair is text and no UTF-8: only the builder notices."""
+    producer = world.producer(world.client(), "t", max_pending=most, **options)
+    bad = prepare(b"bad", properties={"name": "\ud800"})
+
+    def nothing_is_held() -> None:
+        world.world.run()
+        assert (producer.client.budget.bytes, producer.client.budget.items) == (0, 0)
+        assert producer._gathering.window.items == 0
+        assert producer.unsettled == 0
+
+    for _ in range(10):
+        for attempt in (producer.submit, producer.send):
+            with pytest.raises(UnicodeEncodeError), producer.client.driver.enter():
+                attempt(bad)
+        nothing_is_held()
+    assert entries(world) == []
+    with pytest.raises(UnicodeEncodeError):
+        many(world, producer, [prepare(b"first", "k"), bad, prepare(b"third", "k")])
+    nothing_is_held()
+    assert all(one.ok for one in many(world, producer, [prepare(b"a", "k"), prepare(b"b", "k")]))
+    with producer.client.driver.enter():
+        future = producer.submit(prepare(b"joined", "k"))
+        with pytest.raises(UnicodeEncodeError):
+            producer.submit(bad)
+    world.world.run()
+    assert future.result().ok if future is not None else most
+    nothing_is_held()
+    got = [one for entry in stored(world) for one in entry]
+    assert [body for _, body in got] == [b"first", b"a", b"b", b"joined"]
+    assert sorted({number for number, _ in got}) == [number for number, _ in got]
+    assert all(stored(world))  # no entry of nothing
+
+
 def test_who_waits_for_a_closed_one(world: PulsarWorld) -> None:
     world.world.latency = 0.001
     producer = world.producer(world.client(), "t", max_pending=1, batching=False)

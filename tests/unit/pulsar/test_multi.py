@@ -202,6 +202,10 @@ def test_seeking(world: PulsarWorld, counts: dict[str, int]) -> None:
     assert bodies(world, consumer) == everything
     face.seek(client.impl.pulsar.LATEST)
     assert bodies(world, consumer) == []
+    face.seek("earliest")
+    assert bodies(world, consumer) == everything
+    face.seek({"t-partition-0": "earliest", "t-partition-1": "latest"})
+    assert bodies(world, consumer) == [b"00", b"01"]
     face.seek(ids[1][0])
     assert bodies(world, consumer) == [b"11"]
     face.seek({"t-partition-0": ids[0][0], "t-partition-1": 0})

@@ -88,6 +88,12 @@ def test_mistakes_name_the_cure(given: Any, cure: str) -> None:
         prepare(b"x", **given)
 
 
+@pytest.mark.parametrize("properties", [{"a": 1}, {1: "a"}, {"a": None}, {"a": b"x"}])
+def test_properties_are_text(properties: Any) -> None:
+    with pytest.raises(TypeError, match=r"names and values are text, not .*: str\(\) them"):
+        prepare(b"x", properties=properties)
+
+
 def test_bodies_are_bytes() -> None:
     wrong: Any
     for wrong, cure in (("text", "encode"), ({"a": 1}, "json"), (5, "bytes-like")):

@@ -30,6 +30,18 @@ def test_seek_inside_a_batch(world: PulsarWorld) -> None:
     world.settled(consumer)
 
 
+def test_to_an_end(world: PulsarWorld) -> None:
+    client = world.client()
+    world.send(world.producer(client, "t"), b"1", b"2")
+    consumer = world.consumer(client, "t", "s")
+    face = world.face(consumer)
+    for to, expected in (("earliest", [b"1", b"2"]), ("latest", []), ({"t": "earliest"}, [b"1", b"2"])):
+        face.seek(to)
+        assert world.take(consumer) == expected
+    with pytest.raises(ConfigError, match="'earliest' or 'latest', not to 'last'"):
+        face.seek("last")
+
+
 def test_a_refused_seek_changes_nothing(world: PulsarWorld) -> None:
     client = world.client()
     producer = world.producer(client, "t")
