@@ -8,6 +8,7 @@
 | `encode_send`, `encode_pull`                             | `encode_frame`: every other command    |
 | walking pull replies, tag filter, columns both ways      | hosts as text, inner batches           |
 | batch elements, stored messages, `store_batch`, ids      | `split_batch`, parsing ids             |
+| messages as users make them, `SendHead`, receipts        |                                        |
 """
 
 cimport cython
@@ -16,6 +17,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_SetItem
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
@@ -24,6 +27,8 @@ from common.cursor cimport *
 from common.scan cimport *
 from common.text cimport *
 from common.writebuf cimport *
+
+from datetime import datetime
 
 from mqclient.errors import ConfigError, ProtocolError
 
@@ -43,4 +48,7 @@ include "remoting/batch.pxi"
 include "remoting/stored.pxi"
 include "remoting/rows.pxi"
 include "remoting/ids.pxi"
+include "remoting/fields.pxi"
 include "remoting/outgoing.pxi"
+include "remoting/sends.pxi"
+include "remoting/receipts.pxi"

@@ -61,6 +61,14 @@ def _default() -> Impl:
     return select("pure" if built_pure else "native")
 
 
+def usable() -> Impl:
+    """`default`, or the pure one where that is not there: who asks for a native client is told then."""
+    try:
+        return __getattr__("default")
+    except ImportError:
+        return select("pure")
+
+
 default: Impl
 
 

@@ -1,4 +1,5 @@
-/* Scanning property text (name 0x01 value 0x02, again and again), sixteen bytes at a time where SSE2 is there.
+/* Scanning property text (name 0x01 value 0x02, again and again) and JSON strings, sixteen bytes at a time where SSE2
+   is there.
 
    Everything here works inside [text, text + size), which a cursor has checked. */
 
@@ -27,6 +28,22 @@ static inline int mq_separates(const uint8_t *p, int64_t size) {
     for (; size > 0; p++, size--)
         if (*p == MQ_NAME_END || *p == MQ_VALUE_END) return 1;
     return 0;
+}
+
+/* The first byte that JSON does not let stand in a string as it is, a quote or a backslash; or the end. */
+static inline const uint8_t *mq_json_plain(const uint8_t *at, const uint8_t *end) {
+#ifdef MQ_SCAN_SSE2
+    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1F);
+    for (; end - at >= 16; at += 16) {
+        __m128i block = _mm_loadu_si128((const __m128i *)at);
+        __m128i odd = _mm_cmpeq_epi8(_mm_min_epu8(block, control), block);
+        odd = _mm_or_si128(odd, _mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, backslash)));
+        unsigned found = (unsigned)_mm_movemask_epi8(odd);
+        if (found) return at + __builtin_ctz(found);
+    }
+#endif
+    while (at < end && *at != '"' && *at != '\\' && *at > 0x1F) at++;
+    return at;
 }
 
 typedef struct {

@@ -59,22 +59,19 @@ cdef bint escape(mq_cursor *c) noexcept nogil:
 
 cdef void json_string(mq_cursor *c, Span *out) noexcept nogil:
     """A string, its opening quote already behind."""
-    cdef bint escaped
     out.at = c.at
     out.kind = PLAIN
-    while c.at < c.end:
-        if c.at[0] == c'"':
-            out.end = c.at
-            c.at += 1
-            return
-        if c.at[0] < 0x20:
+    while True:
+        c.at = mq_json_plain(c.at, c.end)
+        if c.at == c.end or c.at[0] < 0x20:
             break
-        escaped = c.at[0] == c'\\'
         c.at += 1
-        if escaped:
-            out.kind = ESCAPED
-            if not escape(c):
-                break
+        if (c.at - 1)[0] == c'"':
+            out.end = c.at - 1
+            return
+        out.kind = ESCAPED
+        if not escape(c):
+            break
     c.bad = 1
 
 

@@ -1,14 +1,9 @@
 # Messages as users make them, into the body of a batch send: one crossing for as many as fit.
 
-cdef bint of_topic(object message, object topic) except -1:
-    cdef object own = message.topic
-    return own is topic or own == topic
-
-
-cdef bint plain(object message, Run *body, Py_ssize_t most, object reserved) except -1:
+cdef bint plain(Outgoing message, Run *body, Py_ssize_t most, object reserved) except -1:
     """Whether a message needs no other care: not delayed, neither empty nor larger than `most`, of its own properties
     only."""
-    if message.properties and not reserved.isdisjoint(message.properties):
+    if message.own_properties and not reserved.isdisjoint(message.own_properties):
         return False
     if message.delay_level or message.deliver_at is not None or message.deliver_after is not None:
         return False
@@ -25,7 +20,7 @@ cdef Run joined(object words, list held) except *:
     return property_part(text)
 
 
-cdef str put_message(mq_writer *w, object message, Run body, UniqueKeys unique, int64_t now_ms):
+cdef str put_message(mq_writer *w, Outgoing message, Run body, UniqueKeys unique, int64_t now_ms):
     """One element: its frame, the body, its properties; gives its id."""
     cdef Py_ssize_t start = w.size, text
     cdef int32_t flag = fit32(message.flag, "flag")
@@ -44,11 +39,11 @@ cdef str put_message(mq_writer *w, object message, Run body, UniqueKeys unique, 
     return key
 
 
-cdef str put_properties(mq_writer *w, object message, UniqueKeys unique, int64_t now_ms):
+cdef str put_properties(mq_writer *w, Outgoing message, UniqueKeys unique, int64_t now_ms):
     """Id, WAIT, then tag, keys and the user's own properties; gives the id."""
     cdef list held = []
-    cdef object tag = message.tag
-    cdef Run label = property_part(tag) if tag else literal(b"", 0), words = joined(message.keys, held)
+    cdef object tag = message.tag  # held: joining keys may run code of theirs
+    cdef Run label = property_part(tag) if tag else literal(b"", 0), words = joined(message.own_keys, held)
     cdef uint8_t[56] key
     cdef Py_ssize_t key_size = unique.put(now_ms, key)
     cdef uint8_t *at = mq_room(w, words.size + label.size + AROUND)
@@ -60,23 +55,25 @@ cdef str put_properties(mq_writer *w, object message, UniqueKeys unique, int64_t
     if words.size > 0:
         at = put_entry(at, b"KEYS", 4, words)
     w.size = at - w.start
-    for name, value in message.properties.items():
-        write_entry(w, property_part(name), property_part(value))
+    if message.own_properties:
+        for name, value in message.own_properties.items():
+            write_entry(w, property_part(name), property_part(value))
     return mq_text(key, key_size)
 
 
-def message_text(message not None, UniqueKeys unique not None, int64_t now_ms, *, reserved not None,
-                 Py_ssize_t most=MOST_FRAME):
+def message_text(message not None, UniqueKeys unique not None, int64_t now_ms, reserved not None,
+                 Py_ssize_t most=MOST_FRAME, kind=None):
     """Of a message that goes alone: its properties as they are sent, and its id; None if it needs other care."""
+    cdef Outgoing fields = fields_of(message, own_kind(kind))
     cdef Run body
     cdef mq_writer w
     cdef str key
-    cdef object held = hold(message.body, &body)
-    if not plain(message, &body, most, reserved):
+    cdef object held = hold(fields.body, &body)
+    if not plain(fields, &body, most, reserved):
         return None
     mq_writer_open(&w, 256)
     try:
-        key = put_properties(&w, message, unique, now_ms)
+        key = put_properties(&w, fields, unique, now_ms)
         check_text(w.size)
         return mq_writer_done(&w), key
     finally:
@@ -84,23 +81,25 @@ def message_text(message not None, UniqueKeys unique not None, int64_t now_ms, *
 
 
 def add_messages(BatchBuilder builder not None, messages not None, Py_ssize_t start, str topic not None,
-                 UniqueKeys unique not None, int64_t now_ms, list ids not None, *, reserved not None,
-                 Py_ssize_t max_size=MOST_FRAME, Py_ssize_t max_count=PY_SSIZE_T_MAX, Py_ssize_t most=MOST_FRAME):
+                 UniqueKeys unique not None, int64_t now_ms, list ids not None, reserved not None, *,
+                 Py_ssize_t max_size=MOST_FRAME, Py_ssize_t max_count=PY_SSIZE_T_MAX, Py_ssize_t most=MOST_FRAME,
+                 kind=None):
     """Append messages from `start` on; gives the place of the first that was not added."""
     cdef Py_ssize_t place = start, stop = len(messages), before
     cdef Run body
-    cdef object message, held
+    cdef Outgoing fields
+    cdef object held, own = own_kind(kind)
     cdef str key
     if builder.out.bytes == NULL:
         mq_writer_open(&builder.out, 4096)
     while place < stop and builder.count < max_count:
-        message = messages[place]
-        held = hold(message.body, &body)
-        if not (of_topic(message, topic) and plain(message, &body, most, reserved)):
+        fields = fields_of(messages[place], own)
+        held = hold(fields.body, &body)
+        if not ((fields.topic is topic or fields.topic == topic) and plain(fields, &body, most, reserved)):
             break
         before = builder.out.size
         try:
-            key = put_message(&builder.out, message, body, unique, now_ms)
+            key = put_message(&builder.out, fields, body, unique, now_ms)
         except BaseException:
             builder.out.size = before  # the half of a message must not go along with the others
             raise

@@ -6,6 +6,8 @@ Without a name server an embedded broker runs as a process of its own. Wanted, l
 RocketMQ's jars (`--jars FOLDER`), and rocketmq-client-python 2.0.0 with the shared library out of its 0.5.0rc2 wheel
 (`--python-client FOLDER`, where pip download put both). 128-byte bodies. The clients alternate, each line in a process
 of its own: only its client's processor time counts. A round whose messages the broker does not have is an error.
+`bare` is no client: a blocking socket in Python that sends the same bytes again and again, the least that the system
+takes for it on this broker, where a thread that waits longer also finds its caches cold.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import os
 import resource
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -31,11 +34,14 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from mqclient import rocketmq
+from mqclient._impl import select
 
 BODY = b"x" * 128
 Round = dict[str, float]
 LINES = {"sync1": 1, "sync16": 4, "async": 10, "asyncio": 10, "many32": 20, "many": 40}
 """Line -> how many times the number of messages."""
+BARE = {"sync1": 1, "many32": 32}
+"""Lines that a loop without a client can do, and messages in each of its requests."""
 SHARE = {"asyncio": "async", "many": "many32"}
 """A peer's line that one of ours is compared with, where it has none of that kind."""
 
@@ -75,6 +81,33 @@ def cpp(name_server: str, topic: str, line: str, count: int) -> Round:
     found = measured(lambda: in_threads(int(line[4:]), count, send), count)
     producer.shutdown()
     return found
+
+
+def bare(name_server: str, topic: str, line: str, count: int) -> Round:
+    """No client: one request's bytes, sent again and again over a blocking socket."""
+    per, remoting = BARE[line], select("native").remoting
+    with rocketmq.Client(name_server) as client, client.producer("peers-bare") as producer, client.admin() as admin:
+        queue = producer.send(rocketmq.Message(topic, BODY)).queue
+        (address,) = [broker.addresses[0] for broker in admin.cluster() if broker.name == queue.broker_name]
+    host, _, port = address.rpartition(":")
+    text = remoting.encode_properties({"UNIQ_KEY": "7F0000010000000000000000000000000001", "WAIT": "true"})
+    builder = remoting.BatchBuilder()
+    builder.add_many([BODY] * per, [text] * per)
+    head = remoting.SendHead(
+        "peers-bare", topic, queue.queue_id, code=310 if per == 1 else 320, batch=per > 1, broker=queue.broker_name
+    )
+    body = BODY if per == 1 else builder.seal()
+    frame = head.frame(1, text, body, time.time_ns() // 1_000_000)
+    with socket.create_connection((host, int(port))) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def send() -> None:
+            sock.sendall(frame)
+            reply = sock.recv(65536)
+            while len(reply) < 4 + int.from_bytes(reply[:4], "big"):
+                reply += sock.recv(65536)
+
+        return measured(lambda: in_threads(1, count // per, send), count)
 
 
 def ours(name_server: str, topic: str, line: str, count: int) -> Round:
@@ -203,19 +236,23 @@ def one_round(client: str, line: str, name_server: str, options: argparse.Namesp
 
 def compare(options: argparse.Namespace) -> None:
     """Alternate, then print the medians of each line and their ratios."""
-    peers = [name for name, there in (("cpp", options.modules), ("java", options.jars)) if there]
+    peers = ["bare", *(name for name, there in (("cpp", options.modules), ("java", options.jars)) if there)]
     for name in {"cpp", "java"} - set(peers):
         print(f"left out: {name} is not there", file=sys.stderr)
     found: dict[tuple[str, str], list[Round]] = {}
     for number in range(options.rounds):
         for line in options.lines:
             for client in [*peers, "ours"]:
-                if client == "ours" or line == "sync1" or (client == "java" and line not in SHARE):
+                if client == "ours" or does(client, line):
                     with broker() if options.name_server is None else given(options.name_server) as name_server:
                         one = one_round(client, line, name_server, options, number)
                     found.setdefault((client, line), []).append(one)
                     print(f"{client} {line}: {one['rate']:,.0f}/s {one['cpu_us']:.1f} µs", file=sys.stderr, flush=True)
     report(found, peers, options.lines)
+
+
+def does(peer: str, line: str) -> bool:
+    return line in BARE if peer == "bare" else line == "sync1" or (peer == "java" and line not in SHARE)
 
 
 @contextmanager
@@ -253,12 +290,14 @@ def main() -> None:
     parser.add_argument("--real", metavar="RELEASE", help="boot a real broker of this release")
     parser.add_argument("--jars", type=Path, help="a folder with the jars of a RocketMQ release")
     parser.add_argument("--python-client", type=Path, help="a folder with the source archive and the wheel")
-    parser.add_argument("--client", choices=["cpp", "ours"], help=argparse.SUPPRESS)
+    parser.add_argument("--client", choices=["bare", "cpp", "ours"], help=argparse.SUPPRESS)
     parser.add_argument("--round", nargs=4, help=argparse.SUPPRESS)
     options: Any = parser.parse_args()
     if options.client:
         name_server, topic, line, count = options.round
-        print(json.dumps({"cpp": cpp, "ours": ours}[options.client](name_server, topic, line, int(count))))
+        print(
+            json.dumps({"bare": bare, "cpp": cpp, "ours": ours}[options.client](name_server, topic, line, int(count)))
+        )
         return
     options.modules = options.python_client and unpacked(options.python_client)
     if options.real:

@@ -4,10 +4,11 @@ Bytes from a peer: `FrameReader` never raises for them, it stops with `.error`; 
 says where. Arguments that cannot be encoded raise `ConfigError`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, final, overload
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, TypeVar, final, overload
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from mqclient.errors import ProtocolError
 
@@ -25,6 +26,7 @@ COLUMNS: Final[tuple[str, ...]]
 """Every column name that `MessageBatch.columns` knows."""
 
 Column = tuple[Buffer | None, ...]
+T = TypeVar("T", bound=tuple[Any, ...])
 
 # ---------------------------------------------------------------------------------------------------------- frames
 
@@ -366,6 +368,33 @@ class BatchBuilder:
     def seal(self) -> bytes:
         """The body; the builder is empty again."""
 
+@disjoint_base
+class Outgoing:
+    """The fields of a message to send, as a user gives them: what `rocketmq.Message` is made of."""
+
+    topic: str
+    body: bytes | bytearray | memoryview
+    tag: str | None
+    keys: list[str]
+    properties: dict[str, str]
+    delay_level: int
+    deliver_at: int | None
+    deliver_after: float | None
+    flag: int
+    def __init__(
+        self,
+        topic: str,
+        body: bytes | bytearray | memoryview,
+        *,
+        tag: str | None = None,
+        keys: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        delay_level: int = 0,
+        deliver_at: datetime | int | None = None,
+        deliver_after: float | None = None,
+        flag: int = 0,
+    ) -> None: ...
+
 def add_messages(
     builder: BatchBuilder,
     messages: Sequence[Any],
@@ -374,23 +403,64 @@ def add_messages(
     unique: UniqueKeys,
     now_ms: int,
     ids: list[str],
-    *,
     reserved: frozenset[str] | set[str],
+    *,
     max_size: int = ...,
     max_count: int = ...,
     most: int = ...,
+    kind: type[Any] | None = None,
 ) -> int:
     """Append the producer's messages (body, tag, keys, properties, flag) from `start` on, in one crossing, each with
     the next unique key, which `ids` gets; gives the place of the first that was not added.
 
     It stops when the batch is full (one always fits an empty batch), and in front of a message that may not stand in
-    it: of another topic, delayed, with an empty body or one above `most`, with a reserved property."""
+    it: of another topic, delayed, with an empty body or one above `most`, with a reserved property. `kind`: a class
+    made of `Outgoing` that overrides none of its fields; its own messages are read faster."""
 
 def message_text(
-    message: Any, unique: UniqueKeys, now_ms: int, *, reserved: frozenset[str] | set[str], most: int = ...
+    message: Any,
+    unique: UniqueKeys,
+    now_ms: int,
+    reserved: frozenset[str] | set[str],
+    most: int = ...,
+    kind: type[Any] | None = None,
 ) -> tuple[bytes, str] | None:
     """Of a producer's message that goes alone: its properties as they are sent, with the next unique key, and that key.
     None for a message that needs other care, as `add_messages` stops in front of it."""
+
+@final
+class SendHead:
+    """What all sends of one group to one queue begin and end with; `frame` puts between what each has of its own."""
+
+    def __init__(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        *,
+        code: int = 310,
+        batch: bool = False,
+        broker: str = "",
+        default_queues: int = 4,
+    ) -> None: ...
+    def frame(
+        self,
+        opaque: int,
+        properties: Buffer,
+        body: Buffer,
+        born_at: int,
+        sys_flag: int = 0,
+        flag: int = 0,
+        oneway: bool = False,
+    ) -> bytes:
+        """As `encode_send` makes it."""
+
+def receipts(kind: type[T], answer: Frame, queue: Any, ids: Sequence[str], status: str) -> list[T]:
+    """What the answer to a send says of its messages: for each id one tuple of `kind`, its fields the queue, the offset
+    there, that id, the broker's id, the status, and of a message alone its transaction's id and recall handle.
+
+    An answer without a readable offset still says that they are stored: -1. Another queue than that of the request is
+    made by its `_replace`."""
 
 def encode_columns(
     columns: Mapping[str, Column],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from mqclient.errors import MQError
 
@@ -87,7 +87,8 @@ class Slot(Generic[T]):
             raise self.error
         if not self.done:
             raise MQError("the slot is still pending")
-        return cast(T, self._value)
+        value: T = self._value
+        return value
 
     def _tell(self) -> None:
         callbacks = self._callbacks

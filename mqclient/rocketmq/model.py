@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mqclient import _impl
 from mqclient.errors import ConfigError, MQError
+
+if TYPE_CHECKING:
+    from mqclient._native.remoting import Outgoing
+else:  # made by users before there is any client: whichever implementation is there
+    Outgoing = _impl.usable().remoting.Outgoing
 
 MODELS: Final = ("clustering", "broadcasting")
 """How a group shares its topics: each message to one member, or to every one."""
@@ -38,6 +43,7 @@ _RESERVED: Final = (
     "__CRC32# DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID"
 )
 RESERVED_PROPERTIES: Final = frozenset(_RESERVED.split())
+_OPTIONAL: Final = ("tag", "keys", "properties", "delay_level", "deliver_at", "deliver_after", "flag")
 
 
 class MessageQueue(NamedTuple):
@@ -48,45 +54,17 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
 
-class Message:
-    """A message to send.
+class Message(Outgoing):
+    """A message to send: a topic and a body, and by name tag, keys, properties, when to deliver it, and a flag.
+
+    `delay_level`: of the broker's list, 1 to 18 (1 s to 2 h) by default; 0: not delayed. `deliver_at`: a datetime, or
+    milliseconds since the epoch; 5.x brokers keep it till then, at most 3 days by default. `deliver_after`: seconds.
 
     >>> Message("orders", b"...", tag="paid", keys=["42"])
     Message('orders', 3 bytes, tag='paid', keys=['42'])
     """
 
-    __slots__ = ("body", "delay_level", "deliver_after", "deliver_at", "flag", "keys", "properties", "tag", "topic")
-
-    def __init__(
-        self,
-        topic: str,
-        body: bytes | bytearray | memoryview,
-        *,
-        tag: str | None = None,
-        keys: Iterable[str] = (),
-        properties: Mapping[str, str] | None = None,
-        delay_level: int = 0,
-        deliver_at: datetime | int | None = None,
-        deliver_after: float | None = None,
-        flag: int = 0,
-    ) -> None:
-        if type(body) is not bytes:
-            _check_body(body)
-        self.topic = topic
-        self.body = body
-        self.tag = tag
-        empty = type(keys) is tuple and not keys
-        self.keys = [] if empty else [keys] if isinstance(keys, str) else list(keys)
-        self.properties = dict(properties) if properties else {}
-        self.delay_level = delay_level
-        """Of the broker's list, 1 to 18 (1 s to 2 h) by default; 0: not delayed."""
-        if deliver_at is not None and isinstance(deliver_at, datetime):
-            deliver_at = int(deliver_at.timestamp() * 1000)
-        self.deliver_at = deliver_at
-        """Milliseconds since the epoch; 5.x brokers keep it till then, at most 3 days by default."""
-        self.deliver_after = deliver_after
-        """Seconds, as `deliver_at`."""
-        self.flag = flag
+    __slots__ = ()
 
     @property
     def timing(self) -> tuple[str, str] | None:
@@ -107,11 +85,15 @@ class Message:
         keys = f", keys={self.keys!r}" if self.keys else ""
         return f"Message({self.topic!r}, {len(self.body)} bytes{tag}{keys})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {name: getattr(self, name) for name in _OPTIONAL}
+        return partial(_revived, type(self), self.topic, self.body, **fields), (), getattr(self, "__dict__", None)
 
-def _check_body(body: object) -> None:
-    if not isinstance(body, (bytes, bytearray, memoryview)):
-        cure = "encode it first: text.encode()" if isinstance(body, str) else "turn it into bytes first"
-        raise TypeError(f"a body is bytes, not {type(body).__name__}: {cure}")
+
+def _revived(kind: type[Message], topic: str, body: Any, **fields: Any) -> Message:
+    message = kind.__new__(kind)
+    Outgoing.__init__(message, topic, body, **fields)
+    return message
 
 
 class Receipt(NamedTuple):

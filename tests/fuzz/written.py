@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 from mqclient._impl import Impl, select
@@ -154,24 +153,22 @@ def run_remoting_written(impl: Impl, data: bytes, random: Random) -> None:
     codec = impl.remoting
     topic, tag, keys, body, text, flag = unpacked(data, 6)
     found = codec.decode_properties(text or b"")
-    message = SimpleNamespace(
-        topic=text_of(topic),
+    message = codec.Outgoing(
+        text_of(topic),
+        body or b"",
         tag=text_of(tag),
         keys=text_of(keys).split(),
-        body=body or b"",
         properties=found,
         flag=int.from_bytes((flag or b"")[:5], "big", signed=True),
-        delay_level=0,
-        deliver_at=None,
-        deliver_after=None,
     )
+    kind = random.choice([None, codec.Outgoing])  # by its attributes, or by its fields
     ids: list[str] = []
     unique, builder = codec.UniqueKeys(b"\x7f\0\0\1", 70000, 9), codec.BatchBuilder()
     builder.add(b"first", b"TAGS\x01a")
     with suppress(ConfigError):
-        codec.add_messages(builder, [message], 0, message.topic, unique, 5, ids, reserved={"UNIQ_KEY"}, max_size=9000)
+        codec.add_messages(builder, [message], 0, message.topic, unique, 5, ids, {"UNIQ_KEY"}, max_size=9000, kind=kind)
     with suppress(ConfigError):
-        codec.message_text(message, unique, 5, reserved={"UNIQ_KEY"})
+        codec.message_text(message, unique, 5, {"UNIQ_KEY"}, kind=kind)
     with suppress(ConfigError):
         builder.add(message.body, text or b"", message.flag)
         ids.append("")
@@ -182,7 +179,7 @@ def run_remoting_written(impl: Impl, data: bytes, random: Random) -> None:
     run_frames(impl, message, text or b"", random)
 
 
-def run_frames(impl: Impl, message: SimpleNamespace, text: bytes, random: Random) -> None:
+def run_frames(impl: Impl, message: Any, text: bytes, random: Random) -> None:
     codec = impl.remoting
     with suppress(ConfigError):
         stored = codec.encode_message(message.body, message.topic, properties=text, flag=message.flag)

@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mqclient.errors import ConfigError, ProtocolError
-from mqclient.rocketmq.model import Message
 from tests.property.twins import compared, damaged, flips, outcome, twins_of
 
 TWINS = twins_of("remoting")
@@ -439,50 +438,6 @@ def test_many_are_added_alike(
         assert ONE.split_batch(body) == [(0, b"first", b""), *rows[start:place]]
         assert count <= max(1, max_count)
         assert count == 1 or len(body) <= max_size
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["t", "u"]),
-            st.binary(max_size=20),
-            st.sampled_from([None, "", "tag", "x\x01"]),
-            st.lists(st.sampled_from(["", "k", "two words", "k\x02"]), max_size=2),
-            st.dictionaries(st.sampled_from(["a", "ä", "KEYS"]), st.text(max_size=3), max_size=2),
-            st.sampled_from([{}, {}, {}, {"delay_level": 1}, {"deliver_at": 5}, {"deliver_after": 1.5}]),
-        ),
-        max_size=6,
-    ),
-    st.integers(0, 6),
-    st.integers(0, 400),
-    st.integers(0, 4),
-    st.integers(0, 20),
-)
-def test_messages_are_added_alike(rows: list[Any], start: int, max_size: int, max_count: int, most: int) -> None:
-    messages = [
-        Message(topic, body, tag=tag, keys=keys, properties=properties, flag=len(body), **delay)
-        for topic, body, tag, keys, properties, delay in rows
-    ]
-
-    def added(twin: ModuleType) -> Any:
-        builder = twin.BatchBuilder()
-        ids: list[str] = []
-        unique = twin.UniqueKeys(b"\x7f\0\0\1", 7, 9)
-        limits = {"max_size": max_size, "max_count": max_count, "most": most}
-        place = twin.add_messages(builder, messages, start, "t", unique, 5, ids, reserved={"KEYS"}, **limits)
-        return place, builder.count, ids, builder.seal()
-
-    def texts_alone(twin: ModuleType) -> Any:
-        unique = twin.UniqueKeys(b"\x7f\0\0\1", 7, 9)
-        return [twin.message_text(message, unique, 5, reserved={"KEYS"}, most=most) for message in messages]
-
-    same(texts_alone)
-    answer = same(added)
-    if answer is not ConfigError:
-        place, count, ids, body = answer
-        assert count == len(ids) == max(0, place - start)
-        assert all(message.topic == "t" and message.timing is None for message in messages[start:place])
-        assert count < 2 or len(body) <= max_size
 
 
 @given(texts)

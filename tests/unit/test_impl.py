@@ -66,3 +66,13 @@ def test_the_choice_is_made_once(fresh: pytest.MonkeyPatch) -> None:
 def test_nothing_else_is_invented() -> None:
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         vars(_impl)["__getattr__"]("other")
+
+
+def test_what_needs_no_client_takes_what_is_there(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv("MQCLIENT_IMPL", "native")
+    assert _impl.usable() is _impl.default
+    vars(_impl).pop("default")
+    pure = _impl.select("pure")
+    fresh.setattr(_impl, "_loaded", {"pure": pure})
+    fresh.setattr(_impl, "MODULES", ("missing",))
+    assert _impl.usable() is pure

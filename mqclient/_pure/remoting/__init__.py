@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .batch import BatchBuilder
 from .columns import COLUMNS, encode_columns
+from .fields import Outgoing
 from .frames import (
     MAX_FRAME,
     WOULD_BLOCK,
@@ -19,6 +20,8 @@ from .ids import UniqueKeys, offset_id, offset_ids, parse_offset_id, parse_uniqu
 from .messages import MAX_BODIES, Message, MessageBatch, decode_messages, split_batch
 from .outgoing import add_messages, message_text
 from .properties import decode_properties, encode_properties
+from .receipts import receipts
+from .sends import SendHead
 from .stored import encode_message, is_timed, store_batch
 
 __all__ = [
@@ -33,6 +36,8 @@ __all__ = [
     "FrameReader",
     "Message",
     "MessageBatch",
+    "Outgoing",
+    "SendHead",
     "UniqueKeys",
     "add_messages",
     "decode_messages",
@@ -49,6 +54,7 @@ __all__ = [
     "offset_ids",
     "parse_offset_id",
     "parse_unique_key",
+    "receipts",
     "send_now",
     "split_batch",
     "store_batch",

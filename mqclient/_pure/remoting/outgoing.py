@@ -20,11 +20,12 @@ def add_messages(
     unique: UniqueKeys,
     now_ms: int,
     ids: list[str],
-    *,
     reserved: AbstractSet[str],
+    *,
     max_size: int = MOST,
     max_count: int = sys.maxsize,
     most: int = MOST,
+    kind: type[Any] | None = None,
 ) -> int:
     """Append messages from `start` on; gives the place of the first that was not added."""
     for place in range(start, len(messages)):
@@ -41,7 +42,12 @@ def add_messages(
 
 
 def message_text(
-    message: Any, unique: UniqueKeys, now_ms: int, *, reserved: AbstractSet[str], most: int = MOST
+    message: Any,
+    unique: UniqueKeys,
+    now_ms: int,
+    reserved: AbstractSet[str],
+    most: int = MOST,
+    kind: type[Any] | None = None,
 ) -> tuple[bytes, str] | None:
     """Of a message that goes alone: its properties as they are sent, and its id; None if it needs other care."""
     if not _plain(message, most, reserved):

@@ -261,7 +261,7 @@ class ClientEngine:
         if self._dresses:
             frame = self._dresser.dress(frame)
         link = self.links.get(address)
-        if link is None or self.closed or not link.usable:
+        if link is None or self.closed or (link.state != "open" and not link.usable):
             link = self.link(address)
         link.send(opaque, frame, waiting, deadline, request)
 

@@ -82,8 +82,8 @@ def _cut(
     while start < len(messages):
         ids: list[str] = []
         stop: int = add(
-            builder, messages, start, topic, keys, wall_ms, ids, reserved=RESERVED_PROPERTIES, max_size=limit,
-            max_count=MAX_BATCH, most=most,
+            builder, messages, start, topic, keys, wall_ms, ids, RESERVED_PROPERTIES, max_size=limit,
+            max_count=MAX_BATCH, most=most, kind=Message,
         )  # fmt: skip
         body = builder.seal()
         if stop - start < 2:  # none, because it may not be batched or is wrong; or one, which needs no batch

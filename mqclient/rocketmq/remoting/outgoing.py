@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count, repeat
 from typing import Any, Final, NamedTuple
 
 from mqclient.core import compress
@@ -32,8 +31,6 @@ STORED: Final = frozenset(
 SUCCESS: Final = int(Response.SUCCESS)
 SAFE: Final = "SEND_OK"
 """What receipts call it."""
-ANSWER: Final = ("queueId", "queueOffset", "msgId", "transactionId", "recallHandle")
-"""What a send's answer tells of the place where it stored."""
 AROUND: Final = 22
 """Bytes of a batch's element beside body and properties."""
 MAX_PROPERTIES: Final = 32767
@@ -95,7 +92,7 @@ class Preparer:
             if topic.startswith(RETRY_PREFIX) or len(self._topics) >= MOST_TOPICS:
                 return None
             self._topics.add(topic)
-        made = self._text(message, keys, wall_ms, reserved=RESERVED_PROPERTIES, most=self.most_plain)
+        made = self._text(message, keys, wall_ms, RESERVED_PROPERTIES, self.most_plain, Message)
         if made is None:
             return None
         return _NEW_PREPARED(
@@ -145,15 +142,14 @@ def check_batch_limits(options: ProducerOptions) -> None:
 class Stored(Sequence[Receipt]):
     """Where the broker put the messages of one request; their receipts are made when asked for."""
 
-    __slots__ = ("_first", "_frame", "_handle", "_ids", "_offset_ids", "_queue", "_said_ids", "_transaction", "status")
+    __slots__ = ("_frame", "_ids", "_queue", "_receipts", "_remoting", "status")
 
-    def __init__(self, ids: Sequence[str], frame: Any, queue: MessageQueue) -> None:
+    def __init__(self, remoting: Any, ids: Sequence[str], frame: Any, queue: MessageQueue) -> None:
+        self._remoting = remoting
         self._ids = ids
         self._frame = frame
-        place, first, self._said_ids, self._transaction, self._handle = frame.pick(ANSWER)
-        self._queue = queue if not place or int(place) == queue.queue_id else queue._replace(queue_id=int(place))
-        self._first = int(first or -1)
-        self._offset_ids: list[str] | None = None
+        self._queue = queue
+        self._receipts: list[Receipt] | None = None
         code = frame.code
         self.status = SAFE if code == SUCCESS else Response(code).name
 
@@ -161,32 +157,15 @@ class Stored(Sequence[Receipt]):
         return len(self._ids)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self.receipts()[index]
-        if len(self._ids) == 1 and index == 0:
-            told = (self._said_ids or "", self.status, self._transaction, self._handle)
-            return _NEW_RECEIPT((self._queue, self._first, self._ids[0], *told))
-        ids = self._offsets()
-        place = range(len(self._ids))[index]
-        id_of_it = ids[place] if place < len(ids) else ""
-        return _NEW_RECEIPT((self._queue, self._first + place, self._ids[place], id_of_it, self.status, None, None))
+        return self.receipts()[index]
 
     def receipts(self) -> list[Receipt]:
         """All of them: no line of Python for each message."""
-        size = len(self._ids)
-        if size == 1:
-            return [self[0]]
-        ids = self._offsets()
-        fields = (
-            repeat(self._queue, size),
-            count(self._first),
-            self._ids,
-            ids if len(ids) == size else repeat(""),
-            repeat(self.status),
-            repeat(None),
-            repeat(None),
-        )
-        return list(map(_NEW_RECEIPT, zip(*fields, strict=False)))
+        receipts = self._receipts
+        if receipts is None:
+            receipts = self._remoting.receipts(Receipt, self._frame, self._queue, self._ids, self.status)
+            self._receipts = receipts
+        return receipts
 
     @property
     def region(self) -> str | None:
@@ -194,11 +173,5 @@ class Stored(Sequence[Receipt]):
         frame = self._frame
         return None if frame.field("TRACE_ON") == "false" else frame.field("MSG_REGION")
 
-    def _offsets(self) -> list[str]:
-        if self._offset_ids is None:
-            self._offset_ids = (self._said_ids or "").split(",")
-        return self._offset_ids
-
 
 _NEW_PREPARED: Callable[[Any], Prepared] = partial(tuple.__new__, Prepared)
-_NEW_RECEIPT: Callable[[Any], Receipt] = partial(tuple.__new__, Receipt)

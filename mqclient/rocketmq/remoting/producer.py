@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mqclient.core.budget import Budget
 from mqclient.core.slot import Slot
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Any)
 _BATCH = Request.SEND_BATCH_MESSAGE
+MOST_HEADS: Final = 1024
+"""So many queues have what their requests begin with kept."""
 _FULL = (
     "{} messages of {} bytes are submitted and not yet answered: as many as the producer's limits allow (or its "
     "rate_limit is reached); {}"
@@ -70,6 +73,7 @@ class ProducerEngine:
         self._told_of_ends = self._guarded or self.preparer.hooks.listens or self.trace is not None
         self._hash = client.impl.digest.java_string_hash
         self._future = client.impl.handover.SendFuture
+        self._heads: defaultdict[Request, dict[MessageQueue, Any]] = defaultdict(dict)
         self._begin()
         client.producers[group] = self
 
@@ -238,23 +242,28 @@ class ProducerEngine:
 
     def encode(self, opaque: int, prepared: Prepared, queue: MessageQueue, *, oneway: bool = False) -> bytes:
         """The request's frame."""
-        frame: bytes = self.remoting.encode_send(
-            opaque,
+        head = self._heads[prepared.code].get(queue) or self._head(queue, prepared.code)
+        now = self.client.driver.now.wall_ms
+        frame: bytes = head.frame(
+            opaque, prepared.properties, prepared.body, now, prepared.sys_flag, prepared.flag, oneway
+        )
+        return frame
+
+    def _head(self, queue: MessageQueue, code: Request) -> Any:
+        """What requests to this queue have in common, made once."""
+        heads = self._heads[code]
+        if len(heads) >= MOST_HEADS:
+            heads.clear()
+        head = heads[queue] = self.remoting.SendHead(
             self.group,
             queue.topic,
             queue.queue_id,
-            prepared.properties,
-            prepared.body,
-            born_at=self.client.driver.now.wall_ms,
-            code=prepared.code,
-            sys_flag=prepared.sys_flag,
-            flag=prepared.flag,
-            batch=prepared.code is _BATCH,
+            code=code,
+            batch=code is _BATCH,
             broker=queue.broker_name,
             default_queues=self.options.new_topic_queues,
-            oneway=oneway,
         )
-        return frame
+        return head
 
     def choose(self, route: Route, key: str | None, avoid: str | None) -> MessageQueue:
         """The key's own queue, as Java's selector by hash has it; else the next in turn."""

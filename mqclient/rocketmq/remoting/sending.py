@@ -131,7 +131,7 @@ class Sending(Slot[Stored]):
             return
         now = engine.client.driver.now.mono
         engine.faults.answered(queue.broker_name, now - self._began, now)
-        stored = Stored(self.prepared.ids, frame, queue)
+        stored = Stored(engine.remoting, self.prepared.ids, frame, queue)
         if code == SUCCESS or not engine.options.retry_unless_safe:
             engine.ended(self, stored)
             self.complete(stored)

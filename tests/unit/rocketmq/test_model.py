@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -34,6 +37,41 @@ def test_a_message_shows_no_body() -> None:
     message = Message("orders", b"secret", tag="t", keys="one")
     assert repr(message) == "Message('orders', 6 bytes, tag='t', keys=['one'])"
     assert Message("orders", bytearray(b"x")).keys == []
+
+
+class Noted(Message):
+    """What a user derives has attributes of its own."""
+
+    def __init__(self, topic: str, body: bytes, note: str) -> None:
+        super().__init__(topic, body)
+        self.note = note
+
+
+def test_a_message_travels_and_is_copied() -> None:
+    made = {"tag": "t", "keys": ["k"], "properties": {"a": "b"}, "deliver_at": 5, "flag": 3}
+    message = Message("orders", memoryview(b"x").tobytes(), **made)  # type: ignore[arg-type]
+    for again in (pickle.loads(pickle.dumps(message)), copy(message)):
+        assert type(again) is Message
+        assert (again.topic, again.body, again.delay_level, again.deliver_after) == ("orders", b"x", 0, None)
+        assert {name: getattr(again, name) for name in made} == made
+    noted = pickle.loads(pickle.dumps(Noted("orders", b"x", "mine")))
+    assert (type(noted), noted.note, noted.keys) == (Noted, "mine", [])
+
+
+def test_a_message_says_how_it_is_made() -> None:
+    names = ["topic", "body", "tag", "keys", "properties", "delay_level", "deliver_at", "deliver_after", "flag"]
+    assert list(signature(Message).parameters) == names
+
+
+def test_fields_can_be_changed_and_are_of_each_message_alone() -> None:
+    one, other = Message("orders", b"x"), Message("orders", b"x")
+    one.keys.append("k")
+    one.properties["a"] = "b"
+    one.deliver_at = 7
+    assert (one.keys, one.properties, one.timing) == (["k"], {"a": "b"}, ("TIMER_DELIVER_MS", "7"))
+    assert (other.keys, other.properties, other.timing) == ([], {}, None)
+    other.keys, other.properties = one.keys, one.properties
+    assert other.keys is one.keys
 
 
 @pytest.mark.parametrize(("body", "cure"), [("text", "encode it first"), ({"a": 1}, "turn it into bytes")])

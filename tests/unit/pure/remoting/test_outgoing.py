@@ -14,7 +14,7 @@ from mqclient.rocketmq.model import Message
 
 def added(messages: list[Message], **limits: Any) -> tuple[int, list[tuple[int, bytes, dict[str, str]]], list[str]]:
     builder, unique, ids = remoting.BatchBuilder(), remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2), list[str]()
-    place = remoting.add_messages(builder, messages, 0, "t", unique, 5, ids, reserved={"KEYS"}, **limits)
+    place = remoting.add_messages(builder, messages, 0, "t", unique, 5, ids, {"KEYS"}, **limits)
     elements = remoting.split_batch(builder.seal())
     return place, [(flag, body, remoting.decode_properties(text)) for flag, body, text in elements], ids
 
@@ -60,7 +60,7 @@ def test_one_that_cannot_be_written_leaves_nothing_behind(codec: Impl, odd: dict
 def test_the_text_of_one_that_goes_alone() -> None:
     unique = remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2)
     message = Message("t", b"b", tag="x", keys=["k", "l"], properties={"p": "1"})
-    text, message_id = remoting.message_text(message, unique, 5, reserved={"KEYS"}) or (b"", "")
+    text, message_id = remoting.message_text(message, unique, 5, {"KEYS"}) or (b"", "")
     assert remoting.decode_properties(text) == {
         "UNIQ_KEY": message_id, "WAIT": "true", "TAGS": "x", "KEYS": "k l", "p": "1",
     }  # fmt: skip
@@ -69,7 +69,7 @@ def test_the_text_of_one_that_goes_alone() -> None:
 @pytest.mark.parametrize("odd", [Message("t", b"too large"), Message("t", b"a", properties={"KEYS": "k"})])
 def test_who_needs_other_care_has_no_such_text(odd: Message) -> None:
     unique = remoting.UniqueKeys(b"\x7f\0\0\1", 1, 2)
-    assert remoting.message_text(odd, unique, 5, reserved={"KEYS"}, most=5) is None
+    assert remoting.message_text(odd, unique, 5, {"KEYS"}, most=5) is None
 
 
 def test_limits() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ConfigError
-from mqclient.rocketmq.model import Message, MessageQueue
+from mqclient.rocketmq.model import Message, MessageQueue, Receipt
 from mqclient.rocketmq.remoting.outgoing import Preparer, Stored
 from mqclient.rocketmq.remoting.producer_options import COMPRESSIONS, ProducerOptions
 
@@ -66,23 +66,14 @@ def test_not_below_the_limit_nor_where_it_does_not_help(codec: Any) -> None:
     assert prepare(codec, Message("orders", b"x" * 5000), compression=None).sys_flag == 0
 
 
-class Frame:
-    """An answer."""
-
-    def __init__(self, code: int = 0, **fields: str) -> None:
-        self.code = code
-        self._fields = fields
-
-    def pick(self, names: tuple[str, ...]) -> tuple[str | None, ...]:
-        return tuple(map(self._fields.get, names))
-
-    def field(self, name: str, default: str | None = None) -> str | None:
-        return self._fields.get(name, default)
+def answer(codec: Any, code: int = 0, **fields: str) -> Any:
+    (frame,) = codec.remoting.FrameReader().feed(codec.remoting.encode_frame(code, 1, flag=1, fields=fields))
+    return frame
 
 
-def test_receipts_of_a_batch() -> None:
-    answer = Frame(queueId="1", queueOffset="7", msgId="A,B,C", MSG_REGION="here")
-    stored = Stored(["x", "y", "z"], answer, QUEUE)
+def test_receipts_of_a_batch(codec: Any) -> None:
+    frame = answer(codec, queueId="1", queueOffset="7", msgId="A,B,C", MSG_REGION="here")
+    stored = Stored(codec.remoting, ["x", "y", "z"], frame, QUEUE)
     assert stored.receipts() == [stored[0], stored[1], stored[2]] == stored[0:3]
     assert (stored[2].offset, stored[2].message_id, stored[2].offset_id) == (9, "z", "C")
     assert (len(stored), stored.region, stored[0].queue) == (3, "here", QUEUE)
@@ -90,16 +81,18 @@ def test_receipts_of_a_batch() -> None:
         stored[3]
 
 
-def test_an_answer_with_one_id_for_all_and_another_queue() -> None:
-    stored = Stored(["x", "y"], Frame(11, queueId="3", queueOffset="7", msgId="A", TRACE_ON="false"), QUEUE)
+def test_an_answer_with_one_id_for_all_and_another_queue(codec: Any) -> None:
+    frame = answer(codec, 11, queueId="3", queueOffset="7", msgId="A", TRACE_ON="false")
+    stored = Stored(codec.remoting, ["x", "y"], frame, QUEUE)
     assert [receipt.offset_id for receipt in stored.receipts()] == ["", ""]
-    assert stored.receipts()[1].queue.queue_id == 3
+    assert stored.receipts()[1].queue == QUEUE._replace(queue_id=3)
     assert (stored.status, stored.region) == ("SLAVE_NOT_AVAILABLE", None)
 
 
-def test_a_single_answer_has_its_transaction_and_handle() -> None:
-    answer = Frame(queueId="1", queueOffset="7", msgId="A", transactionId="T", recallHandle="H")
-    (receipt,) = Stored(["x"], answer, QUEUE).receipts()
+def test_a_single_answer_has_its_transaction_and_handle(codec: Any) -> None:
+    frame = answer(codec, queueId="1", queueOffset="7", msgId="A", transactionId="T", recallHandle="H")
+    (receipt,) = Stored(codec.remoting, ["x"], frame, QUEUE).receipts()
+    assert type(receipt) is Receipt
     assert (receipt.transaction_id, receipt.recall_handle) == ("T", "H")
 
 
