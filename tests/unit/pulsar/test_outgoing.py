@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,6 +99,20 @@ def test_bodies_are_bytes() -> None:
     for wrong, cure in (("text", "encode"), ({"a": 1}, "json"), (5, "bytes-like")):
         with pytest.raises(TypeError, match=cure):
             prepare(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key": 7}, "a key is str or bytes, not int"),
+        ({"ordering_key": "x"}, "an ordering key is bytes, not str"),
+        ({"properties": ["a"]}, "properties are a mapping of str to str, not list"),
+    ],
+)
+def test_what_belongs_to_a_body_is_of_its_kind(given: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        prepare(b"x", **given)
+    assert prepare(b"x", properties=MappingProxyType({"a": "b"}))[2] == {"a": "b"}
 
 
 def test_many_stay_simple_where_they_can() -> None:

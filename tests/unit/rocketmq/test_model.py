@@ -16,7 +16,9 @@ from mqclient.rocketmq.model import (
     PartialSendError,
     Receipt,
     check_group,
+    check_key,
     check_message,
+    check_queue,
     check_topic,
 )
 
@@ -111,6 +113,17 @@ def test_groups(group: str) -> None:
 def test_messages(message: Message, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         check_message(message, max_body=10)
+
+
+def test_keys_are_text_and_queues_are_of_the_topic() -> None:
+    check_key("k")
+    check_queue(QUEUE, "orders")
+    with pytest.raises(TypeError, match="a key is a str, not int"):
+        check_key(7)
+    with pytest.raises(TypeError, match="a queue is a MessageQueue, such as a receipt's, not tuple"):
+        check_queue(("orders", "broker-a", 3), "orders")
+    with pytest.raises(ConfigError, match="a message to 'other' cannot go to a queue of 'orders'"):
+        check_queue(QUEUE, "other")
 
 
 def test_only_messages_are_sent() -> None:
