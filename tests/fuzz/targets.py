@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from mqclient._impl import Impl, select
 from mqclient.errors import ConfigError, ProtocolError
+from mqclient.rocketmq.model import MessageQueue, Receipt
 from tests.fuzz import seeds, written
 from tests.fuzz.mutator import Repair
 
@@ -136,6 +137,9 @@ def run_remoting_feed(impl: Impl, data: bytes, random: Random) -> None:
         frame.field("\u00e9", "none")
         touch(frame)
         assert picked == frame.pick(names) == tuple(frame.fields.get(name) for name in names)
+        ids = ["id"] * random.randrange(4)
+        said = impl.remoting.receipts(Receipt, frame, MessageQueue("t", "b", 3), ids, "SEND_OK")
+        assert [type(one) for one in said] == [Receipt] * len(ids)
         frame.field("topic")
 
 

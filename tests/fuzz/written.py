@@ -196,6 +196,9 @@ def run_frames(impl: Impl, message: Any, text: bytes, random: Random) -> None:
         frame = codec.encode_send(
             7, message.tag, message.topic, 3, text, message.body, born_at=5, serialize=serialize, extra={"x": "y"}
         )
+        plain = codec.encode_send(7, message.tag, message.topic, 3, text, message.body, born_at=5)
+        head = codec.SendHead(message.tag, message.topic, 3)
+        assert [head.frame(7, text, message.body, 5) for _ in range(2)] == [plain] * 2
         (again,) = codec.FrameReader().feed(frame)
         assert (again.field("b", ""), again.body, again.field("x")) == (message.topic, message.body, "y")
     with suppress(ConfigError):
