@@ -12,7 +12,7 @@ cdef class SendFuture:
         self.index = index
 
     def done(self):
-        return bool(self.batch.done)
+        return bool(self.batch.settled > self.index)
 
     def result(self, timeout=None):
         outcome = self._outcome(timeout)
@@ -38,7 +38,7 @@ cdef class SendFuture:
         return hash((<Py_ssize_t><PyObject*>self.batch, self.index))
 
     cdef object _outcome(self, timeout):
-        if not self.batch.done and not self.batch.wait(timeout):
+        if self.batch.settled <= self.index and not self.batch.wait(timeout, self.index):
             raise DeadlineError(f"the outcome was not there within {timeout} s")
         return self.batch.outcome(self.index)
 

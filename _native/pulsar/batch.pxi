@@ -8,6 +8,7 @@ cdef extern from "Python.h":
     int PyTuple_Check(object o)
 
 cdef enum:
+    JOIN_ROOM = 64  # more than the numbers of a message take that joins
     SINGLE_ROOM = 4 + 8 * 15  # sizes, numbers and tags of one message without its texts and body
 
 
@@ -54,6 +55,8 @@ cdef class BatchBuilder:
     cdef mq_writer w
     cdef readonly Py_ssize_t count
     cdef Py_ssize_t max_messages, max_bytes, last
+    cdef int64_t following, token
+    cdef bint is_open
 
     def __init__(self, Py_ssize_t max_messages=1000, Py_ssize_t max_bytes=131072):
         self.max_messages = max_messages
@@ -163,6 +166,56 @@ cdef class BatchBuilder:
             <bytes?>parts[4] if count > 4 and parts[4] is not None else None,
             &s,
         )
+
+    def open(self, int64_t sequence_id, /):
+        """From now on `join` takes messages, the first of which gets this id; the token for it."""
+        with cython.critical_section(self):
+            self.following = sequence_id
+            self.is_open = True
+            self.token += 1
+            return self.token
+
+    def shut(self):
+        """`join` takes none any more; the sequence id after the last one."""
+        with cython.critical_section(self):
+            self.is_open = False
+            return self.following
+
+    def join(self, message, int64_t token, /):
+        """Append a plain message, with room for more behind it; its index, or -1: it is not open, full or not plain.
+
+        Nothing in here runs Python code, so nothing else happens to the builder meanwhile.
+        """
+        cdef Single s
+        cdef tuple parts
+        cdef Py_ssize_t size
+        if type(message) is not tuple or len(<tuple>message) != 7:
+            return -1
+        parts = <tuple>message
+        body, key, ordering_key = parts[0], parts[1], parts[4]
+        if type(body) is not bytes or parts[2] is not None or parts[5] != -1:
+            return -1
+        size = PyBytes_GET_SIZE(body) + JOIN_ROOM
+        if key is not None:
+            if type(key) is not str:
+                return -1
+            size += <Py_ssize_t>utf8(key).size
+        if ordering_key is not None:
+            if type(ordering_key) is not bytes:
+                return -1
+            size += PyBytes_GET_SIZE(ordering_key)
+        clear_single(&s)
+        s.event_time = parts[3]
+        s.key_b64 = bool(parts[6])
+        with cython.critical_section(self):
+            if not self.is_open or token != self.token or self.count + 1 >= self.max_messages:
+                return -1
+            if self.w.size + size >= self.max_bytes:
+                return -1
+            s.sequence_id = self.following
+            self.append(body, key, None, <bytes>ordering_key, &s)
+            self.following += 1
+            return self.count - 1
 
     def add_many(self, items, Py_ssize_t start=0, int64_t sequence_id=-1):
         """Append from `start` until a limit; the index of the first that was not taken."""

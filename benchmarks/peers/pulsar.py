@@ -1,11 +1,13 @@
 """The official Pulsar client and ours, line by line: rates, processor time and latency, over a server that counts.
 
-`python -m benchmarks.peers.pulsar [--rounds N] [--line NAME …] [--url pulsar://…]`; the extra `peers` has the peer.
+`python -m benchmarks.peers.pulsar [--rounds N] [--line NAME …] [--url pulsar://… | --real]`; the extra `peers` has the
+peer.
 
 By default the server is `benchmarks/floor/pulsar_server.c`, which hides nothing of the client; with `--url` a broker
-that is there. Equal settings: bodies of 100 bytes, entries of up to 1,000 messages or 128 KiB, 20,000 pending, receiver
-queue 1,000. The two alternate; each round is measured in a process of its own, so that `getrusage` counts only its
-client. A round whose messages, acknowledgements, sequence ids or checksums the server counts wrong is an error.
+that is there, with `--real` one that is booted for it (see tests/real). Equal settings: bodies of 100 bytes, entries of
+up to 1,000 messages or 128 KiB, 20,000 pending, receiver queue 1,000. The two alternate; each round is measured in a
+process of its own, so that `getrusage` counts only its client. A round whose messages, acknowledgements, sequence ids
+or checksums the server counts wrong is an error.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.peers.pulsar_lines import LINES, OFFICIAL, OURS, Round, fill
 from benchmarks.support import compiled
@@ -63,9 +67,18 @@ def canned(batch: int, body: int) -> Iterator[Server]:
         process.kill()
 
 
+@contextmanager
+def real() -> Iterator[str]:
+    """A standalone broker for as long as this runs."""
+    from tests.real.pulsar import RealPulsar
+
+    with TemporaryDirectory() as folder, RealPulsar(Path(folder)) as pulsar:
+        yield pulsar.url
+
+
 def one_round(client: str, line: str, url: str | None, body: int) -> Round:
     """In a process of its own, over a server of its own; what it counted is checked."""
-    count = LINES[line].count(client)
+    count = LINES[line].count(client) if url is None else min(LINES[line].count(client), LINES[line].real)
     topic = f"peers-{client}-{line.replace('_', '-')}-{os.urandom(6).hex()}"
     if url is not None:
         if not LINES[line].sends:
@@ -115,11 +128,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--line", action="append", choices=list(LINES))
     parser.add_argument("--url", help="a broker that is there, instead of the canned server")
+    parser.add_argument("--real", action="store_true", help="boot a real broker")
     parser.add_argument("--body", type=int, default=100)
     options = parser.parse_args()
     print(f"| | {NAMES['official']} | {NAMES['ours']} | ratio |\n|---|---|---|---|", flush=True)
-    for line in options.line or [line for line in LINES if line in OFFICIAL and line in OURS]:
-        compare(line, options.rounds, options.url, options.body)
+    with real() if options.real else nullcontext(options.url) as url:
+        for line in options.line or [line for line in LINES if line in OFFICIAL and line in OURS]:
+            compare(line, options.rounds, url, options.body)
 
 
 if __name__ == "__main__":

@@ -95,19 +95,21 @@ class Mailbox:
 class Batch(Protocol):
     """What a `SendFuture` asks of the batch in which its message travels: the slot of that request.
 
-    `done` turns true once, after the outcome was written. The others are asked as follows: `outcome` only when done;
-    `wait` by whoever blocks (under asyncio it raises); `on_done` at any time: it calls `callback(SendFuture(batch,
-    index))` on a callback thread, or in the loop, when done or if it is done already. It keeps the index, not a
-    future, so that no cycle arises.
+    `settled` grows after outcomes were written; where all messages have theirs at once, so does `done`. The others are
+    asked as follows: `outcome` only of those that are settled; `wait` by whoever blocks (under asyncio it raises);
+    `on_done` at any time: it calls `callback(SendFuture(batch, index))` on a callback thread, or in the loop, when
+    that message is settled or if it is already.
     """
 
     @property
-    def done(self) -> bool: ...
+    def settled(self) -> int:
+        """So many messages, from the first on, have their outcome."""
+
     def outcome(self, index: int, /) -> Any:
         """The receipt of message `index`, or the exception (returned, not raised)."""
 
-    def wait(self, timeout: float | None, /) -> bool:
-        """Block until done; False if the time ran out before."""
+    def wait(self, timeout: float | None, index: int, /) -> bool:
+        """Block until message `index` is settled; False if the time ran out before."""
 
     def on_done(self, callback: Callable[[SendFuture], object], index: int, /) -> None: ...
 

@@ -550,8 +550,81 @@ class BatchBuilder:
         get `sequence_id`, `sequence_id + 1`, …, if it is not -1. The first of an empty builder is always taken.
         """
 
+    def open(self, sequence_id: int, /) -> int:
+        """From now on `join` takes messages, the first of which gets this sequence id; the token for it."""
+
+    def shut(self) -> int:
+        """`join` takes none any more; the sequence id after the last one. Nothing else is called between the two."""
+
+    def join(self, message: Any, token: int, /) -> int:
+        """Append a message, a tuple as `add_many` takes it: the index, or -1: this token's time is over, there is no
+        room for it and one more, or it has other things than a body of bytes, keys and event time.
+
+        One step that no other thread sees half done, so it may be called outside of any entry.
+        """
+
     def seal(self) -> tuple[bytes, int]:
         """`(payload, count)`; the builder is empty again."""
+
+@final
+class EntryTrain:
+    """SEND frames of single messages, one entry each and one behind the other, with sequence ids in a row; and where
+    the broker stored each of them.
+
+    `add`, `close` and `take_receipts` are each one step that no other thread sees half done.
+    """
+
+    @property
+    def first(self) -> int:
+        """The sequence id of the first one."""
+
+    @property
+    def following(self) -> int:
+        """The sequence id after the last one."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def landed(self) -> int:
+        """So many, from the first on, are stored."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all frames."""
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_name: str,
+        sequence_id: int,
+        published_at: int,
+        max_bytes: int,
+        limit: int,
+        schema_version: bytes | None = None,
+    ) -> None:
+        """At most `max_bytes` of frames, but one message at least; at most `limit` bytes of metadata and body each."""
+
+    def add(self, message: Any, /) -> int:
+        """The index of the message, a tuple as `BatchBuilder.add_many` takes it; or -1: no room, or closed; -2: it is
+        no plain message (a body of bytes, at most keys and event time), or too large."""
+
+    def close(self) -> bytes:
+        """All frames; nothing is added any more."""
+
+    def drop(self) -> None:
+        """Of a closed one, whose frames nobody needs any more."""
+
+    def frame(self, index: int, /) -> bytes:
+        """That of one message, when closed."""
+
+    def land(self, ledger: int, entry: int, /) -> None:
+        """The next one is stored there."""
+
+    def place(self, index: int, /) -> tuple[int, int]:
+        """`(ledger, entry)` of one that is stored."""
+
+    def take_receipts(self, events: list[_Event], at: int, /) -> int:
+        """How many SEND_RECEIPT events from `at` on are those of the next messages in their order; they are stored."""
 
 def encode_columns(
     columns: Mapping[str, _Column],

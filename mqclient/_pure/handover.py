@@ -263,7 +263,7 @@ class SendFuture:
         self.index = index
 
     def done(self) -> bool:
-        return bool(self.batch.done)
+        return bool(self.batch.settled > self.index)
 
     def result(self, timeout: float | None = None) -> Any:
         outcome = self._outcome(timeout)
@@ -287,7 +287,7 @@ class SendFuture:
         return hash((id(self.batch), self.index))
 
     def _outcome(self, timeout: float | None) -> Any:
-        if not self.batch.done and not self.batch.wait(timeout):
+        if self.batch.settled <= self.index and not self.batch.wait(timeout, self.index):
             raise DeadlineError(f"the outcome was not there within {timeout} s")
         return self.batch.outcome(self.index)
 

@@ -32,6 +32,7 @@ class Producer(Lazily, Generic[T]):
         self._engine = engine
         self._prepare = engine.prepare if prepare is None else prepare
         self._express = engine.express
+        self._board = engine.board
 
     @property
     def topic(self) -> str:
@@ -128,9 +129,7 @@ class Producer(Lazily, Generic[T]):
         reached."""
         rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
         item = self._prepare(body, key, properties, *rest)
-        with self._driver.enter():
-            future = self._engine.submit(item)
-        return future if future is not None else self._engine.submit_late(item)
+        return self._board(item) or self._submitted(item)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until everything taken so far has its outcome."""
@@ -146,6 +145,11 @@ class Producer(Lazily, Generic[T]):
     def diagnose(self) -> dict[str, Any]:
         with self._driver.enter():
             return self._engine.diagnose()
+
+    def _submitted(self, item: Any) -> SendFuture:
+        with self._driver.enter():
+            future = self._engine.submit(item)
+        return future if future is not None else self._engine.submit_late(item)
 
     def _sent(self, item: Any, timeout: float | None) -> Awaitable[MessageId]:
         slot = self._express(item) if timeout is None else None

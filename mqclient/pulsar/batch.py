@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from mqclient.pulsar.client import ClientEngine
 if TYPE_CHECKING:
     from mqclient._native.handover import SendWait
 
+log = logging.getLogger("mqclient.pulsar")
+
 
 class Batch:
     """The slot of one SEND: `count` messages with sequence ids from `sequence_id` on.
@@ -23,7 +26,7 @@ class Batch:
 
     __slots__ = ("_callbacks", "_client", "_entry", "_error", "_ledger", "_partition", "_slots", "_waits", "_watchers",
                  "batched", "chunks", "count", "deadline", "done", "first", "first_chunk", "frame", "gaps", "held",
-                 "landed", "lot", "published_at", "scattered", "sequence_id", "window")  # fmt: skip
+                 "landed", "lot", "published_at", "scattered", "sequence_id", "settled", "window")  # fmt: skip
 
     def __init__(self, client: ClientEngine, partition: int, sequence_id: int, deadline: float) -> None:
         self._client = client
@@ -59,6 +62,8 @@ class Batch:
         self.landed = 0
         self.first_chunk: Any = None
         self.done = False
+        self.settled = 0
+        """As `done`, in messages: none, or all."""
 
     @property
     def last_sequence_id(self) -> int:
@@ -92,7 +97,7 @@ class Batch:
         count = self.count
         return [make(ledger, entry, partition, index, count) for index in range(start, stop)]
 
-    def wait(self, timeout: float | None, /) -> bool:
+    def wait(self, timeout: float | None, index: int = 0, /) -> bool:
         """Block until done; only a driver whose `wait` blocks can, so under asyncio this raises."""
         driver: Any = self._client.driver
         if not self._client.blocking:
@@ -160,6 +165,7 @@ class Batch:
 
     def _tell(self) -> None:
         self.done = True
+        self.settled = self.count
         self._client.budget.give(*self.held)
         if self.window is not None:
             self.window.give(0, self.count)
@@ -193,4 +199,12 @@ class Batch:
                 callback, index = callbacks.pop()
             except IndexError:
                 return
-            callback(self._client.impl.handover.SendFuture(self, index))
+            call_back(callback, self._client.impl.handover.SendFuture(self, index))
+
+
+def call_back(callback: Callable[[Any], object], future: Any) -> None:
+    """One that fails must not keep those after it from being called."""
+    try:
+        callback(future)
+    except Exception:
+        log.exception("a callback of a message failed")

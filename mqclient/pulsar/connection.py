@@ -39,7 +39,7 @@ class Handler(Protocol):
 
 
 class ProducerHandler(Handler, Protocol):
-    def on_receipt(self, sequence_id: int, ledger: int, entry: int) -> None: ...
+    def on_receipts(self, events: Sequence[Any], at: int) -> int: ...
 
     def on_send_error(self, sequence_id: int, error: MQError) -> None: ...
 
@@ -187,7 +187,7 @@ class Connection:
             elif kind == receipt:
                 producer = self.producers.get(event[1])
                 if producer is not None:
-                    producer.on_receipt(event[2], event[3], event[4])
+                    at += producer.on_receipts(frames, at - 1) - 1
                 else:
                     self.strays += 1
             elif kind == ping:

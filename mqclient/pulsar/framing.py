@@ -44,6 +44,14 @@ class Framer:
         self.sealer: Sealer | None = None
         self._as_it_is = not (self._shrink or self._chunking or self._chunk_size)
 
+    def train(self, sequence_id: int, published_at: int, most: int, limit: int) -> Any:
+        """For messages that travel as they are, in entries of their own; None: these do not."""
+        if not self._as_it_is or self.sealer is not None:
+            return None
+        return self._codec.EntryTrain(
+            self._producer_id, self.name, sequence_id, published_at, most, limit, self.schema_version
+        )
+
     def frame_alone(self, batch: Batch, item: Item, limit: int) -> bool:
         """As `frame`, of a message of its own that travels as it is; False: it does not, or is too large."""
         if not self._as_it_is or self.schema_version is not None or self.sealer is not None:

@@ -18,6 +18,7 @@ from mqclient.pulsar.lots import Introductions, Told
 from mqclient.pulsar.outgoing import Item, Part, Special, as_item, plain, size_of
 
 if TYPE_CHECKING:
+    from mqclient._native.handover import SendFuture
     from mqclient.pulsar.options import ProducerOptions
 
 
@@ -41,6 +42,9 @@ class Owner(Told, Protocol):
 
     def ship(self, batch: Batch) -> None:
         """An entry in order: written at once or when the producer is attached."""
+
+    def uncouple(self) -> None:
+        """Something else is added: nobody joins the train any more, see `producer.py`."""
 
 
 class Gathering:
@@ -66,6 +70,10 @@ class Gathering:
         self._builder = self._codec.BatchBuilder(*self._limits)
         self._size = 0
         """Of what the builder holds."""
+        self._door: tuple[Batch, int] | None = None
+        """The batch that may be joined without an entry, and the token for that; `_shut` counts who did."""
+        self._join = self._builder.join
+        self._future = client.impl.handover.SendFuture
         self._batching = bool(options.batching)
         self._counting = window.max_items > 0
         self._careful = self._counting
@@ -80,7 +88,7 @@ class Gathering:
     @property
     def count(self) -> int:
         """Messages that gather."""
-        return self.batch.count if self.batch is not None else 0
+        return int(self._builder.count) if self.batch is not None else 0
 
     @property
     def late(self) -> int:
@@ -91,6 +99,7 @@ class Gathering:
 
     def reserve(self, message: Any) -> Slot[None]:
         """Room for this message, when it is our turn; then add it, with `reserved`."""
+        self._shut()
         self._late += 1
         return run_steps(self._reserve_steps(message))
 
@@ -133,6 +142,8 @@ class Gathering:
     def _check(self, message: Any, reserved: bool) -> bool:
         """Whether what was reserved is needed: not if somebody else has begun a batch meanwhile. The rest is given
         back *after* the message was added, for it wakes the next one, who must not overtake it."""
+        self._owner.uncouple()
+        self._shut()
         if reserved:
             self._late -= 1
         if self._owner.failure is not None:
@@ -165,6 +176,8 @@ class Gathering:
 
     def add(self, message: Any, reserved: bool = False) -> Batch:
         """The batch in which the message is the last one."""
+        if self._door is not None:
+            self._shut()
         batch = self.batch
         # The common case first: it goes to the batch that gathers (whose producer has not failed, or it would have been
         # sealed), and nobody waits.
@@ -182,6 +195,8 @@ class Gathering:
     def join(self, message: Any) -> Batch | None:
         """As `add`, of a message about which nothing is to be decided, since the batch that gathers has room for it and
         for more; None: add it. Nothing is sealed or told, so where one thread does all, no entry is needed."""
+        if self._door is not None:
+            self._shut()
         batch = self.batch
         if batch is None or type(message) is not tuple or self._late or self._careful:
             return None
@@ -195,6 +210,31 @@ class Gathering:
         batch.count += 1
         self.next_sequence += 1
         return batch
+
+    def board(self, message: Any) -> SendFuture | None:
+        """Outside of any entry: add a message about which nothing is to be decided to the batch that gathers, if it has
+        room for it and for more; None: add it."""
+        door = self._door
+        if door is None:
+            return None
+        batch, token = door
+        index = self._join(message, token)
+        if index < 0:
+            return None
+        future: SendFuture = self._future(batch, index)
+        return future
+
+    def open(self) -> None:
+        """Others may `board` the batch that gathers now, until something else happens to it."""
+        if self.batch is not None and self._door is None and not (self._late or self._careful):
+            self._door = self.batch, self._builder.open(self.next_sequence)
+
+    def _shut(self) -> None:
+        door, self._door = self._door, None
+        if door is not None:
+            self.next_sequence = self._builder.shut()
+            self._size = self._builder.size
+            door[0].count = self._builder.count
 
     def _add_slowly(self, message: Any, reserved: bool) -> Batch:
         needed = self._check(message, reserved)
@@ -470,6 +510,7 @@ class Gathering:
 
     def _close_batch(self) -> int:
         """The gathering batch becomes an entry; how many bytes it had reserved and did not need."""
+        self._shut()
         batch, self.batch = self.batch, None
         assert batch is not None
         payload, count = self._builder.seal()

@@ -13,8 +13,8 @@ SECONDS = 0.001
 
 
 class Held:
-    """Frames in order. `write(frames)` is told when it is enough, or when nobody has asked for them until `patience`
-    was over; who writes something else takes them along first.
+    """Frames in order. `write()` is told when it is enough, or when nobody has asked for them until `patience` was
+    over; who writes something else takes them along first.
 
     A system call for each entry would cost more than all else about it. Receipts of what is in flight come meanwhile,
     and each of them is a reason to write, so nothing waits longer than for the answer to what went before.
@@ -22,7 +22,7 @@ class Held:
 
     __slots__ = ("_alarm", "_driver", "_patience", "_since", "_size", "_timers", "_write", "frames")
 
-    def __init__(self, driver: Driver, timers: Timers, patience: float, write: Callable[[list[bytes]], None]) -> None:
+    def __init__(self, driver: Driver, timers: Timers, patience: float, write: Callable[[], None]) -> None:
         self._driver = driver
         self._timers = timers
         self._patience = patience
@@ -42,8 +42,17 @@ class Held:
         self.frames.append(frame)
         self._size += len(frame)
         if self._size >= MOST or now - self._since >= SECONDS:
-            self._write(self.take())
-        elif self._alarm is None:
+            self._write()
+        else:
+            self.watch()
+
+    def append(self, frames: bytes) -> None:
+        """As `add`, for somebody who looks at time and size."""
+        self.frames.append(frames)
+
+    def watch(self) -> None:
+        """Something is held back."""
+        if self._alarm is None:
             self._alarm = self._timers.after(self._patience, self._on_alarm)
 
     def take(self) -> list[bytes]:
@@ -61,5 +70,4 @@ class Held:
 
     def _on_alarm(self, now: Now) -> None:
         self._alarm = None
-        if self.frames:
-            self._write(self.take())
+        self._write()

@@ -66,6 +66,9 @@ class KeyedGathering(Gathering):
             self.seal()
         return batch
 
+    def open(self) -> None:
+        """Each reserves its own room, so none is joined without an entry."""
+
     def join(self, message: Any) -> Batch | None:
         return None  # each reserves its own room
 

@@ -140,6 +140,13 @@ class PartitionedProducer:
         child, own = self._route(message)
         return child.submit(own, reserved)
 
+    def board(self, message: Any) -> SendFuture | None:
+        """A message without key joins what gathers where the last one went. Trains do not gather in this sense: of
+        those each message goes to the next partition."""
+        if not self.options.batching or type(message) is not tuple or message[1] is not None:
+            return None
+        return self.children[self._at].board(message)
+
     def submit_late(self, message: Any) -> SendFuture:
         with self.client.driver.enter():
             child, own = self._route(message)

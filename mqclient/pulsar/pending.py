@@ -9,6 +9,9 @@ from mqclient.core.driver import Now
 from mqclient.core.timers import Timer, Timers
 from mqclient.errors import DeadlineError, MQError
 from mqclient.pulsar.batch import Batch
+from mqclient.pulsar.train import Train
+
+Shipped = Batch | Train
 
 
 class Pending:
@@ -20,13 +23,13 @@ class Pending:
         self._timers = timers
         self._topic = topic
         self._timeout = timeout
-        self.queue: deque[Batch] = deque()
+        self.queue: deque[Shipped] = deque()
         self._expiry: Timer | None = None
 
     def __len__(self) -> int:
         return len(self.queue)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Shipped]:
         return iter(self.queue)
 
     @property
@@ -34,28 +37,35 @@ class Pending:
         return sum(batch.count for batch in self.queue)
 
     @property
-    def head(self) -> Batch:
+    def head(self) -> Shipped:
         return self.queue[0]
 
     @property
-    def last(self) -> Batch:
+    def last(self) -> Shipped:
         return self.queue[-1]
 
-    def append(self, batch: Batch) -> None:
+    def append(self, batch: Shipped) -> None:
         if not self.queue:
             self._watch(batch.deadline)
         self.queue.append(batch)
 
-    def pop(self) -> Batch:
+    def pop(self) -> Shipped:
         return self.queue.popleft()
 
-    def is_late(self, sequence_id: int) -> bool:
-        """Of an entry that timed out, or was told before."""
-        return not self.queue or sequence_id < self.queue[0].sequence_id
+    def part(self) -> list[Batch]:
+        """Trains become batches: something unusual happens to them. All there are."""
+        batches: list[Batch] = []
+        for shipped in self.queue:
+            if isinstance(shipped, Train):
+                batches += shipped.parts()
+            else:
+                batches.append(shipped)
+        self.queue = deque(batches)
+        return batches
 
     def find(self, sequence_id: int) -> Batch | None:
         """The one that a receipt for this id is about."""
-        for batch in self.queue:
+        for batch in self.part():
             if batch.sequence_id <= sequence_id <= (batch.sequence_id if batch.scattered else batch.last_sequence_id):
                 return batch
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.budget import Budget
+from mqclient.core.driver import Now
 from mqclient.core.slot import Slot, completed, failed
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
@@ -20,7 +21,7 @@ from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.framing import Framer
 from mqclient.pulsar.gathering import Full, Gathering
-from mqclient.pulsar.holding import Held
+from mqclient.pulsar.holding import MOST, SECONDS, Held
 from mqclient.pulsar.hooking import hooked, send_hooks, telling
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import ServiceUrl, TopicName
@@ -28,6 +29,7 @@ from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
 from mqclient.pulsar.outgoing import Part, Scattered, preparing
 from mqclient.pulsar.pending import Pending
 from mqclient.pulsar.sealing import Sealer, must_encrypt, refuses_plain
+from mqclient.pulsar.train import FULL, OTHER, Train
 
 if TYPE_CHECKING:
     from mqclient._native.handover import SendFuture
@@ -66,11 +68,17 @@ class ProducerEngine:
         )
         self._gathering.told = telling(self, self._hooks)
         self._future = client.impl.handover.SendFuture
+        driver: Any = client.driver
+        self._at = driver.deadline
         self._loop = getattr(client.driver, "loop", None)
         self._here = getattr(client.driver, "here", None)
         self._joins = False
         """A submit is under way."""
         self._held = Held(client.driver, client.timers, options.linger, self._write_held)
+        self._train: Train | None = None
+        """The last of the pending ones, as long as messages join it."""
+        self._trains = not (options.batching or options.max_pending or self._hooks.listens)
+        """Nobody looks at each entry by itself."""
         self._named = False
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
@@ -107,14 +115,75 @@ class ProducerEngine:
         """Take one message; its future, or None while there is no room for it: see `submit_late`."""
         self._joins = True
         try:
+            if self._trains and not reserved:
+                coupled = self._couple(message)
+                if coupled is not None:
+                    return coupled
             batch = self._gathering.add(message, reserved)
         except Full:
             self._write_held()  # whoever waits for room waits for receipts
             return None
         finally:
             self._joins = False
+        if self.pending.queue:
+            self._gathering.open()
         future: SendFuture = self._future(batch, batch.count - 1)
         return future
+
+    def board(self, message: Any) -> SendFuture | None:
+        """Outside of any entry: as `submit`, of a message that only has to join what gathers; None: submit it."""
+        if self._here is not None and not self._here():
+            return None
+        train = self._train
+        if train is None:
+            return self._gathering.board(message)
+        if self._at(0.0) >= train.until:
+            return None
+        index = train.add(message)
+        if index < 0:
+            return None
+        future: SendFuture = self._future(train, index)
+        return future
+
+    def _couple(self, message: Any) -> SendFuture | None:
+        """To the train, or as the first of a new one; None: it takes the long way."""
+        train, now = self._train, self.client.driver.now
+        if train is None:
+            train = self._new_train(message, now)
+            index = OTHER if train is None else 0
+        else:
+            index = train.add(message) if now.mono < train.until else FULL
+            self._joins = index != FULL  # else it takes all of them along
+        if index < 0:
+            return None
+        future: SendFuture = self._future(train, index)
+        return future
+
+    def _new_train(self, message: Any, now: Now) -> Train | None:
+        """Where something is in flight, whose receipt lets it go, and nobody waits for room."""
+        if self.idle or not self.attachment.attached or self._gathering.late or self.failure is not None:
+            return None
+        entries = self.framer.train(self._gathering.next_sequence, now.wall_ms, MOST, self.limit)
+        if entries is None or entries.add(message) < 0 or not self.client.budget.take(MOST, 1):
+            return None
+        until, deadline = now.mono + SECONDS, now.mono + self.options.send_timeout
+        train = self._train = Train(self.client, self.topic.partition, entries, deadline, until)
+        self.pending.append(train)
+        if entries.size >= MOST:
+            self._write_held()
+        else:
+            self._held.watch()
+        return train
+
+    def uncouple(self) -> None:
+        """Nobody joins the train any more."""
+        train, self._train = self._train, None
+        if train is not None:
+            self._held.append(train.close())
+            self._gathering.next_sequence = train.last_sequence_id + 1
+            self.counts["messages"] += train.count
+            self.counts["batches"] += train.count
+            self.client.budget.give(train.hold(MOST), 0)
 
     def submit_late(self, message: Any) -> SendFuture:
         """Outside of any entry: wait for room, where waiting is possible."""
@@ -298,10 +367,11 @@ class ProducerEngine:
         else:
             connection.write(*self._held.take(), batch.frame)
 
-    def _write_held(self, frames: list[bytes] | None = None) -> None:
+    def _write_held(self) -> None:
         """Receipts came, nobody submits any more, or it is enough."""
         connection = self.attachment.connection
-        frames = self._held.take() if frames is None else frames
+        self.uncouple()
+        frames = self._held.take()
         if frames and connection is not None and self.attachment.attached:
             connection.write(b"".join(frames))  # a system call takes 64 pieces, and copying so little is cheaper
 
@@ -331,11 +401,12 @@ class ProducerEngine:
         self._named = True
         # Not attached yet, so sealing only queues: what is resent and what is new go out once, in order.
         self._gathering.seal()
-        self.counts["resent"] += len(self.pending)
-        for batch in self.pending:
+        batches = self._part()
+        self.counts["resent"] += len(batches)
+        for batch in batches:
             batch.landed = 0
         self._held.take()  # they are among the pending ones
-        connection.write(*[batch.frame for batch in self.pending])
+        connection.write(*[batch.frame for batch in batches])
 
     def _producer_command(self) -> requests.Command:
         return requests.producer(
@@ -368,37 +439,55 @@ class ProducerEngine:
         if self._asked is not None:
             self._asked.fail(error)
         self._gathering.stop()
+        self.uncouple()
         self._held.stop()
         if self.framer.sealer is not None:
             self.framer.sealer.stop()
         self.pending.fail_all(error)
 
+    def on_receipts(self, events: Sequence[Any], at: int) -> int:
+        """SEND_RECEIPT at `at`, and those after it that belong to one train; how many they were."""
+        queue = self.pending.queue
+        if queue:
+            head = queue[0]
+            if isinstance(head, Train):
+                taken = head.take_receipts(events, at)
+                if taken:
+                    self._on_taken(head)
+                    return taken
+        _, _, sequence_id, ledger, entry, _ = events[at]
+        self.on_receipt(sequence_id, ledger, entry)
+        return 1
+
+    def _on_taken(self, train: Train) -> None:
+        self.published = max(self.published, train.sequence_id - 1)
+        if train.done:
+            self.pending.pop()
+        self._go_on()
+
     def on_receipt(self, sequence_id: int, ledger: int, entry: int) -> None:
-        pending = self.pending
-        if pending.queue:  # the common case first
-            head = pending.queue[0]
-            if head.sequence_id == sequence_id and head.chunks == 1 and ledger >= 0:
-                self._complete(ledger, entry)
-                return
-        if pending.is_late(sequence_id):
+        queue = self.pending.queue
+        if not queue or sequence_id < queue[0].sequence_id:  # of one that timed out, or was told before
             self.counts["late"] += 1
             return
-        if ledger < 0 and entry < 0:
+        head = queue[0]
+        if isinstance(head, Train):
+            head = self._part()[0]
+        if head.sequence_id == sequence_id and head.chunks == 1 and ledger >= 0:  # the common case
+            self._complete(ledger, entry)
+        elif ledger < 0 and entry < 0:
             self._on_known(sequence_id)
-            return
-        head = pending.head
-        if sequence_id > head.last_sequence_id or (head.scattered and sequence_id != head.sequence_id):
+        elif sequence_id > head.last_sequence_id or (head.scattered and sequence_id != head.sequence_id):
             # The receipt of an entry that we sent later came first: only sending anew tells what the broker has.
             self._restart(f"receipt {sequence_id} while {head.sequence_id} is the next of {self.topic}")
-            return
-        if head.chunks > 1 and not head.arrive(ledger, entry):
-            return
-        self._complete(ledger, entry)
+        elif head.chunks == 1 or head.arrive(ledger, entry):
+            self._complete(ledger, entry)
 
     def _on_known(self, sequence_id: int) -> None:
         """The broker had it already. It says so at once, ahead of receipts for what it stores anew: of a message in
         parts all but the last are stored again, so this may be about a later one than the next. Who took it for a
         receipt in the wrong order, and sent all of it again, would go round for ever."""
+        self._part()
         known = self.pending.find(sequence_id)
         if known is None:
             return
@@ -410,7 +499,7 @@ class ProducerEngine:
         """The next one, and those after it that are known already."""
         queue = self.pending.queue
         while True:
-            head = queue.popleft()
+            head: Any = queue.popleft()  # no train: those are looked at before
             last = head.last_sequence_id
             if last > self.published:
                 self.published = last
@@ -418,15 +507,25 @@ class ProducerEngine:
             if not queue or queue[0].landed < queue[0].chunks:
                 break
             ledger = entry = -1
-        if self._held.frames:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """A receipt came."""
+        if self._held.frames or self._train is not None:
             self._write_held()
-        if not queue:
+        if not self.pending.queue:
             self._gathering.seal()
+
+    def _part(self) -> list[Batch]:
+        """What travels in trains is looked at one by one."""
+        self.uncouple()
+        return self.pending.part()
 
     def on_send_error(self, sequence_id: int, error: MQError) -> None:
         if error.code == ServerError.TopicTerminatedError:
             self.abandon(error)
         elif error.code in (ServerError.ChecksumError, ServerError.NotAllowedError):
+            self._part()
             if len(self.pending) and self.pending.head.sequence_id <= sequence_id <= self.pending.head.last_sequence_id:
                 self.pending.pop().fail(error)
         else:

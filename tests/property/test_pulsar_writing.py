@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,3 +191,149 @@ def test_columns_that_lie_are_refused_the_same(data: st.DataObject) -> None:
         columns["event_time"] = (None, data.draw(st.binary(max_size=24)))
     start, stop = data.draw(st.integers(-1, 3)), data.draw(st.integers(0, 4))
     same(lambda twin: twin.encode_columns(columns, start, stop))
+
+
+plain = st.tuples(
+    st.binary(max_size=200),
+    st.one_of(st.none(), st.text(max_size=9)),
+    st.none(),
+    st.one_of(st.just(0), st.integers(0, 2**62)),
+    st.one_of(st.none(), st.binary(max_size=9)),
+    st.just(-1),
+    st.booleans(),
+)
+odd = st.one_of(
+    st.just(b"x"),
+    st.tuples(st.just(b"x")),
+    st.tuples(st.one_of(st.none(), st.just(bytearray(b"x"))), *[st.none()] * 2, st.just(0), st.none(), st.just(-1)),
+    st.tuples(
+        st.one_of(st.none(), st.just(b"x"), st.just(bytearray(b"x"))),
+        st.one_of(st.none(), st.just(b"k")),
+        st.one_of(st.none(), st.just({"a": "b"})),
+        st.just(0),
+        st.one_of(st.none(), st.just("k")),
+        st.sampled_from([-1, 7]),
+        st.just(False),
+    ),
+)
+receipts = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5), st.integers(-1, 9), int64), max_size=12)
+
+
+@given(
+    int64,
+    st.text(max_size=20),
+    st.integers(0, 2**60),
+    st.integers(0, 2**62),
+    st.integers(0, 900),
+    st.integers(0, 400),
+    st.one_of(st.none(), st.binary(max_size=9)),
+    st.lists(st.one_of(plain, odd), max_size=9),
+    receipts,
+)
+def test_trains_are_written_the_same_and_take_the_same_receipts(
+    producer: int, name: str, first: int, born: int, most: int, limit: int, version: Any, messages: Any, told: Any
+) -> None:
+    trains = [twin.EntryTrain(producer, name, first, born, most, limit, version) for twin in TWINS]
+    codec, events = ONE, []
+    for near, number, ledger, entry in told:
+        whose = producer - near if producer > 0 else producer + near
+        receipt = codec.encode_receipt(whose, first + number, ledger, entry)
+        events += codec.FrameReader().feed(receipt)
+
+    def seen(train: Any) -> list[Any]:
+        found: list[Any] = [train.take_receipts(events, 0)]
+        found += [train.add(message) for message in messages]
+        found += [train.count, train.size, train.following, train.take_receipts(events, 0)]
+        found += [train.close(), train.close(), train.size, train.add((b"", None, None, 0, None, -1, False))]
+        found += [train.frame(index) for index in range(train.count)]
+        at = 0
+        while at < len(events):
+            taken = train.take_receipts(events, at)
+            found.append(taken)
+            at += taken or 1
+        if train.landed < train.count:
+            train.land(5, 6)
+        found += [train.place(index) for index in range(train.landed)]
+        frames.append(train.close())
+        train.drop()
+        return [*found, train.count, train.size, train.close()]
+
+    frames: list[bytes] = []
+
+    ours, twins = map(seen, trains)
+    assert ours == twins
+    sent = codec.FrameReader().feed(frames[0])
+    taken = [message for message, index in zip(messages, ours[1:], strict=False) if index >= 0]
+    assert [bytes(event[8].payload) for event in sent] == [message[0] for message in taken]
+    assert [event[2] for event in sent] == list(range(first, first + len(taken)))
+    for event, (_, key, _, born_at, ordering_key, _, key_b64) in zip(sent, taken, strict=True):
+        told = {"partition_key": key, "event_time": born_at, "ordering_key": ordering_key, "schema_version": version}
+        made = codec.encode_metadata(name, event[2], born, key_b64=key_b64 or None, **told)
+        assert bytes(event[8].metadata) == made
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_train_s_places_are_checked(twin: Any) -> None:
+    train = twin.EntryTrain(1, "p", 0, 0, 100, 100)
+    train.add((b"", None, None, 0, None, -1, False))
+    for call, argument in ((train.frame, 0), (train.place, 0), (train.place, -1)):
+        with pytest.raises(IndexError):
+            call(argument)
+    train.close()
+    train.land(1, 2)
+    assert train.place(0) == (1, 2)
+    for call, argument in ((train.frame, 1), (train.frame, -1)):
+        with pytest.raises(IndexError):
+            call(argument)
+    with pytest.raises(IndexError):
+        train.land(1, 3)
+    train.drop()
+    with pytest.raises(IndexError):
+        train.frame(0)
+    assert train.place(0) == (1, 2)
+
+
+@given(
+    st.integers(0, 2**60),
+    st.integers(1, 6),
+    st.integers(1, 400),
+    st.lists(st.one_of(plain, odd), max_size=9),
+    st.data(),
+)
+def test_messages_join_a_batch_the_same(first: int, most: int, size: int, messages: Any, data: st.DataObject) -> None:
+    steps = [data.draw(st.sampled_from(["join", "join", "stale", "add", "shut", "seal"])) for _ in messages]
+
+    def seen(twin: Any) -> list[Any]:
+        builder = twin.BatchBuilder(most, size)
+        found: list[Any] = [builder.join((b"", None, None, 0, None, -1, False), 0)]
+        token = builder.open(first)
+        for step, item in zip(steps, messages, strict=True):
+            if step == "add":
+                following = builder.shut()
+                found += [following, builder.add(b"in between", sequence_id=following)]
+                token = builder.open(following + 1)
+            elif step == "seal":
+                found += [builder.shut(), builder.seal()]
+                token = builder.open(first)
+            elif step == "shut":
+                found.append(builder.shut())
+            else:
+                found.append(builder.join(item, token - (step == "stale")))
+            found += [builder.count, builder.size]
+        return [*found, builder.shut(), builder.seal()]
+
+    ours, twins = map(seen, TWINS)
+    assert ours == twins
+
+
+def test_who_joins_is_written_as_if_added() -> None:
+    for twin in TWINS:
+        joined, added = twin.BatchBuilder(9, 999), twin.BatchBuilder(9, 999)
+        token = joined.open(7)
+        message = (b"body", "k\xe9y", None, 5, b"o", -1, True)
+        assert [joined.join(message, token) for _ in range(9)] == [*range(8), -1]  # the last one has to be looked at
+        assert joined.shut() == 15
+        assert joined.join(message, token) == -1
+        for number in range(8):
+            added.add(b"body", "k\xe9y", None, 5, b"o", 7 + number, True)
+        assert joined.seal() == added.seal()

@@ -328,14 +328,16 @@ class Batch:
 
     def __init__(self) -> None:
         self.done = False
+        self.settled = 0
         self.outcomes: list[Any] = []
         self.callbacks: list[Callable[[], None]] = []
-        self.waits: list[float | None] = []
+        self.waits: list[tuple[float | None, int]] = []
         self.ended = threading.Event()
 
     def complete(self, outcomes: list[Any]) -> None:
         self.outcomes = outcomes
         self.done = True
+        self.settled = len(outcomes)
         self.ended.set()
         for callback in self.callbacks:
             callback()
@@ -343,8 +345,8 @@ class Batch:
     def outcome(self, index: int) -> Any:
         return self.outcomes[index]
 
-    def wait(self, timeout: float | None) -> bool:
-        self.waits.append(timeout)
+    def wait(self, timeout: float | None, index: int) -> bool:
+        self.waits.append((timeout, index))
         return self.ended.wait(timeout)
 
 
@@ -360,7 +362,7 @@ def test_a_future_asks_its_batch(codec: Any) -> None:
     threading.Timer(0.01, batch.complete, [["first", "second", problem]]).start()
     assert future.result() == "second"
     assert future.exception() is None
-    assert batch.waits == [0.001, 0, None]
+    assert batch.waits == [(0.001, 1), (0, 1), (None, 1)]
     failed = codec.handover.SendFuture(batch, 2)
     assert failed.done()
     assert failed.exception() is problem

@@ -31,6 +31,7 @@ from mqclient._pure.pulsar.messages import (
     decode_messages,
 )
 from mqclient._pure.pulsar.runs import decode_run, take_run
+from mqclient._pure.pulsar.train import EntryTrain
 
 INDIVIDUAL, CUMULATIVE = 0, 1
 DECRYPTION_ERROR = 4

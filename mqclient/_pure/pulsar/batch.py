@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, final
+from threading import Lock
+from typing import Any, Final, final
 
 from mqclient._pure.pulsar.wire import Buffer, data, from_text, number, u32
+
+JOIN_ROOM: Final = 64
+"""More than the numbers of a message take that joins."""
+_TEXT: Final = (str, type(None))
+_BLOB: Final = (bytes, type(None))
+_JOINING: Final = Lock()
+"""Of all builders: what native code does in one step takes several here."""
 
 
 def single(
@@ -43,12 +51,14 @@ def single(
 class BatchBuilder:
     """The payload of one batch, message by message; used anew after `seal`."""
 
-    __slots__ = ("_max_bytes", "_max_messages", "_parts", "size")
+    __slots__ = ("_following", "_max_bytes", "_max_messages", "_open", "_parts", "_token", "size")
 
     def __init__(self, max_messages: int = 1000, max_bytes: int = 131072) -> None:
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._parts: list[bytes] = []
+        self._open = False
+        self._following = self._token = 0
         self.size = 0
 
     @property
@@ -73,6 +83,38 @@ class BatchBuilder:
         self._parts.append(part)
         self.size += len(part)
         return self.size
+
+    def open(self, sequence_id: int, /) -> int:
+        """From now on `join` takes messages, the first of which gets this id; the token for it."""
+        self._following = sequence_id
+        self._open = True
+        self._token += 1
+        return self._token
+
+    def shut(self) -> int:
+        """`join` takes none any more; the sequence id after the last one."""
+        with _JOINING:
+            self._open = False
+            return self._following
+
+    def join(self, message: Any, token: int, /) -> int:
+        """Append a plain message, with room for more behind it; its index, or -1: it is not open, full or not plain."""
+        if type(message) is not tuple or len(message) != 7:
+            return -1
+        body, key, properties, event_time, ordering_key, own_id, key_b64 = message
+        if type(body) is not bytes or properties is not None or own_id != -1:
+            return -1
+        if type(key) not in _TEXT or type(ordering_key) not in _BLOB:
+            return -1
+        around = JOIN_ROOM + len((key or "").encode()) + len(ordering_key or b"")
+        with _JOINING:
+            if not self._open or token != self._token or len(self._parts) + 1 >= self._max_messages:
+                return -1
+            if self.size + len(body) + around >= self._max_bytes:
+                return -1
+            self.add(body, key, None, event_time, ordering_key, self._following, key_b64)
+            self._following += 1
+            return len(self._parts) - 1
 
     def add_many(self, items: Sequence[Any], start: int = 0, sequence_id: int = -1) -> int:
         """Append from `start` until a limit; the index of the first that was not taken."""

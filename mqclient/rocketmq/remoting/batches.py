@@ -65,6 +65,10 @@ class Batch:
     def done(self) -> bool:
         return self.slot.done
 
+    @property
+    def settled(self) -> int:
+        return len(self.ids) if self.slot.done else 0
+
     def outcome(self, index: int, /) -> Receipt | BaseException:
         error = self.slot.error
         if error is not None:
@@ -72,7 +76,7 @@ class Batch:
         receipt: Receipt = self.slot.result()[index]
         return receipt
 
-    def wait(self, timeout: float | None, /) -> bool:
+    def wait(self, timeout: float | None, index: int = 0, /) -> bool:
         """Block until done; only a driver whose `wait` blocks can, so under asyncio this raises."""
         if not self._client.blocking:
             raise MQError("a future of an asyncio producer cannot block: use `await producer.send(…)` or a callback")

@@ -65,6 +65,21 @@ def test_callbacks_come_once_each_before_and_after(world: PulsarWorld, codec: An
     assert told == [codec.handover.SendFuture(made, index) for index in range(3)]
 
 
+def test_a_callback_that_fails_keeps_no_other_from_its_call(
+    world: PulsarWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = world.client()
+    told: list[Any] = []
+    made = batch(client)
+    made.on_done(lambda future: 1 / 0, 0)
+    made.on_done(told.append, 1)
+    with client.driver.enter():
+        made.complete(1, 2)
+    world.world.run()
+    assert [future.index for future in told] == [1]
+    assert "callback" in caplog.text
+
+
 def test_watchers_are_told_inside(world: PulsarWorld) -> None:
     client = world.client()
     told: list[Any] = []
