@@ -87,3 +87,88 @@ def test_a_damaged_batch_or_checksum_is_not_plain(codec: Impl) -> None:
 def test_a_null_value_stays_one(codec: Impl) -> None:
     messages = codec.pulsar.decode_run(entries(codec, frame(codec, 0, [b""], null_value=True)), 0, "t", 9, -1, -1)[0]
     assert [(message.body, message.null_value, message.value) for message in messages] == [(b"", True, None)]
+
+
+# ---- the other way: entries of one message each that are sent together, and messages that join a batch
+
+
+def message(body: Any = b"x", key: Any = None, **other: Any) -> tuple[Any, ...]:
+    said = {"properties": None, "event_time": 0, "ordering_key": None, "own": -1, "key_b64": False, **other}
+    return (body, key, *said.values())
+
+
+ODD = [
+    b"x",
+    (b"x",),
+    message(None),
+    message(bytearray(b"x")),
+    message(key=b"k"),
+    message(properties={}),
+    message(ordering_key="o"),
+    message(own=5),
+]
+"""What only the long way can say."""
+
+
+def test_a_train_holds_what_is_plain_and_fits(codec: Any) -> None:
+    train = codec.pulsar.EntryTrain(3, "p", 100, 7, 400, 150, b"v1")
+    assert [train.add(odd) for odd in ODD] == [-2] * len(ODD)
+    assert train.add(message(bytes(150))) == -2
+    assert (train.count, train.size) == (0, 0)
+    assert train.add(message(b"first", "key", event_time=9, ordering_key=b"o", key_b64=True)) == 0
+    while train.add(message(bytes(60))) >= 0:
+        pass
+    assert train.size <= 400
+    frames = train.close()
+    assert train.size == len(frames)
+    assert train.add(message()) == -1
+    events = codec.pulsar.FrameReader().feed(frames)
+    assert [event[1:3] for event in events] == [(3, number) for number in range(100, train.following)]
+    assert b"".join(train.frame(index) for index in range(train.count)) == frames
+    entry = codec.pulsar.Entry.from_stored(bytes(events[0][8].stored))
+    assert (entry.partition_key, entry.event_time, entry.ordering_key, entry.key_b64) == ("key", 9, b"o", True)
+    assert (entry.schema_version, entry.published_at, entry.producer_name) == (b"v1", 7, "p")
+
+
+def test_a_train_takes_the_receipts_that_are_next(codec: Any) -> None:
+    train = codec.pulsar.EntryTrain(3, "p", 100, 7, 4000, 4000)
+    for _ in range(4):
+        train.add(message())
+    reader = codec.pulsar.FrameReader()
+
+    def receipts(*told: tuple[int, int, int, int]) -> list[Any]:
+        found: list[Any] = reader.feed(b"".join(codec.pulsar.encode_receipt(*one) for one in told))
+        return found
+
+    right = receipts((3, 100, 5, 0), (3, 101, 5, 1), (4, 102, 5, 2))
+    assert train.take_receipts(right, 0) == 0  # nothing has left yet
+    train.close()
+    assert train.take_receipts(right, 0) == 2
+    assert train.take_receipts(receipts((3, 103, 5, 3)), 0) == 0
+    assert train.take_receipts(receipts((3, 102, -1, -1)), 0) == 0
+    assert train.take_receipts(reader.feed(codec.pulsar.PING_FRAME), 0) == 0
+    train.land(6, 6)
+    assert [train.place(index) for index in range(train.landed)] == [(5, 0), (5, 1), (6, 6)]
+    assert train.take_receipts(receipts((3, 103, 7, 7), (3, 104, 7, 8)), 0) == 1
+    for call, given in ((train.land, (1, 1)), (train.place, (4,)), (train.frame, (4,)), (train.place, (-1,))):
+        with pytest.raises(IndexError):
+            call(*given)
+    train.drop()
+    assert (train.close(), train.place(3)) == (b"", (7, 7))
+    with pytest.raises(IndexError):
+        train.frame(0)
+
+
+def test_who_joins_a_batch(codec: Any) -> None:
+    builder, added = codec.pulsar.BatchBuilder(5, 300), codec.pulsar.BatchBuilder(5, 300)
+    assert builder.join(message(), 0) == -1
+    token = builder.open(7)
+    assert [builder.join(odd, token) for odd in ODD] == [-1] * len(ODD)
+    assert [builder.join(message(), token - 1), builder.join(message(bytes(300)), token)] == [-1, -1]
+    keyed = message(b"body", "key", event_time=5, ordering_key=b"o", key_b64=True)
+    assert [builder.join(keyed, token) for _ in range(5)][:2] == [0, 1]
+    assert builder.shut() == 7 + builder.count
+    assert builder.join(message(), token) == -1
+    for number in range(builder.count):
+        added.add(b"body", "key", None, 5, b"o", 7 + number, True)
+    assert builder.seal() == added.seal()
