@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mqclient import pulsar, rocketmq
 from mqclient.config import TLS
-from mqclient.errors import ConfigError
+from mqclient.errors import ConfigError, DeadlineError, LinkError
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.options import NAME_SERVER, SERVICE_URL, Option, Secret, Values
 
@@ -60,7 +60,7 @@ class Access:
 
     def reveal(self, name: str) -> str | None:
         secret = dict(self.secrets).get(name)
-        return None if secret is None else secret.reveal()
+        return None if secret is None else secret.reveal(name)
 
     def encryption(self) -> TLS | None:
         """What the options say about TLS, None if nothing."""
@@ -97,6 +97,16 @@ def access(values: Values, table: tuple[Option, ...]) -> Access:
     if len(ways) > 1:
         raise ConfigError(f"options {' and '.join(sorted(ways))}: one way to say who we are is enough.")
     return Access(address, tuple(sorted(given.items())), tuple(sorted(found.items())))
+
+
+@contextmanager
+def reaching(option: Option, access: Access) -> Iterator[None]:
+    """On the driver: brokers that are not reached are told with the option that says where they are, and without the
+    way through the client, for Spark shows it all."""
+    try:
+        yield
+    except (LinkError, DeadlineError) as error:
+        raise type(error)(f"option {option.name}={access.address!r}: {error}") from None
 
 
 def rocketmq_client(access: Access) -> AbstractContextManager[rocketmq.Client]:

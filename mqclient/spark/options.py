@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from difflib import get_close_matches
+from socket import gethostname
 from typing import Any, Final, NamedTuple
 
 from mqclient.errors import ConfigError
@@ -41,17 +42,23 @@ class Secret:
         self._kind = kind
         self._text = text
 
-    def reveal(self) -> str:
+    def reveal(self, name: str) -> str:
+        """`name`: of the option, without what says where its value is."""
         if self._kind == "File":
             try:
                 with open(self._text, encoding="utf-8") as file:
                     return file.read().strip()
             except OSError as error:
-                raise ConfigError(f"a secret's file cannot be read where the task runs: {error}") from None
+                raise ConfigError(
+                    f"option {name}File: it is read where a connection is made, here on {gethostname()}: {error}"
+                ) from None
         if self._kind == "Env":
             value = os.environ.get(self._text)
             if value is None:
-                raise ConfigError(f"the environment variable {self._text!r}: there is none where the task runs")
+                raise ConfigError(
+                    f"option {name}Env: it is looked up where a connection is made, and here on {gethostname()} there "
+                    f"is no variable {self._text!r}. Of executors: .config('spark.executorEnv.{self._text}', …)."
+                )
             return value
         return self._text
 

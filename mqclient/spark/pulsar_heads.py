@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from mqclient import pulsar
 from mqclient.errors import ConfigError, MQError
-from mqclient.spark.access import pulsar_client
-from mqclient.spark.options import LATEST, Position
+from mqclient.spark.access import pulsar_client, reaching
+from mqclient.spark.options import LATEST, SERVICE_URL, Position
 from mqclient.spark.plan import Ahead
 from mqclient.spark.pulsar_places import BEGIN, Place, Range, behind, full, nested, order
 from mqclient.spark.read_options import TIME, ReadOptions, time_of
@@ -47,13 +47,14 @@ class Heads:
         """Of each topic or partition the place of its last message, BEGIN if it is empty."""
         if self._client is None:
             self._client = self._open.enter_context(pulsar_client(self._options.access))
-        if self._clock() - self._named_at >= self._options.refresh:
-            self._names = self._partitions()
-            self._named_at = self._clock()
         found = {}
-        for topic in self._names:
-            last = self._reader(topic).last_message_id(self._options.timeout)
-            found[topic] = BEGIN if last is None else (last.ledger, last.entry, last.batch_index)
+        with reaching(SERVICE_URL, self._options.access):
+            if self._clock() - self._named_at >= self._options.refresh:
+                self._names = self._partitions()
+                self._named_at = self._clock()
+            for topic in self._names:
+                last = self._reader(topic).last_message_id(self._options.timeout)
+                found[topic] = BEGIN if last is None else (last.ledger, last.entry, last.batch_index)
         return found
 
     def settle(self, position: Position, there: Mapping[str, Place], what: str) -> Position:

@@ -37,7 +37,7 @@ def full(topic: str) -> str:
 def resolve(position: Position, there: Mapping[str, Place], what: str, *, clamp: bool = False) -> dict[str, Place]:
     """The last message that is behind, of each topic: symbolic or named; topics left out begin first and end last.
 
-    `clamp`: topics that are not there are passed over.
+    `clamp`: topics that are not there are passed over, and what lies behind the end becomes the end.
     """
     if isinstance(position, str):
         return {topic: BEGIN if position == EARLIEST else there[topic] for topic in there}
@@ -45,7 +45,15 @@ def resolve(position: Position, there: Mapping[str, Place], what: str, *, clamp:
     unknown = sorted(set(wanted) - set(there))
     if unknown and not clamp:
         raise ConfigError(f"option {what}: {unknown[0]} is not read here; there are {', '.join(sorted(there))}.")
-    return {topic: wanted.get(topic, BEGIN if what == "startingOffsets" else there[topic]) for topic in there}
+    found = {topic: wanted.get(topic, BEGIN if what == "startingOffsets" else there[topic]) for topic in there}
+    beyond = [topic for topic in sorted(found) if found[topic][:2] > there[topic][:2]]
+    if beyond and not clamp:
+        topic = beyond[0]
+        raise ConfigError(
+            f"option {what}: {list(found[topic])} of {topic} is not there: it ends at {list(there[topic])}. "
+            'With .option("failOnDataLoss", "false") its end is taken.'
+        )
+    return found | {topic: there[topic] for topic in beyond}
 
 
 def flat(nested: Mapping[str, Any], what: str) -> dict[str, Place]:

@@ -51,7 +51,9 @@ ROCKETMQ_SOURCE: Final = (
 )
 PULSAR_SOURCE: Final = (*PULSAR_ACCESS, *READ, Option("subscriptionName", ("subscription",)))
 LIMITS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger")
-"""What only Sparks with admission control can do."""
+"""What only streams have, and only Sparks with admission control can do."""
+ENDS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "filterPushdown")
+"""What only batches have."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ class ReadOptions:
     subscription: str | None = None
     push_filters: bool = False
     limits: tuple[str, ...] = field(default=())
-    """Names of the options that only Sparks with admission control can do."""
+    """Names of the options given that only streams have, and only Sparks with admission control can do."""
+    ends: tuple[str, ...] = field(default=())
+    """Names of the options given that only batches have."""
 
 
 def read_options(given: Mapping[str, str], table: tuple[Option, ...], format: str) -> ReadOptions:
@@ -125,6 +129,7 @@ def read_options(given: Mapping[str, str], table: tuple[Option, ...], format: st
         subscription=values.get("subscriptionName"),
         push_filters=values.flag("filterPushdown"),
         limits=tuple(name for name in LIMITS if values.get(name) is not None),
+        ends=tuple(name for name in ENDS if values.get(name) not in (None, "false")),
     )
 
 

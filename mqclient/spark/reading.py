@@ -74,6 +74,11 @@ class FilteringReader(Reader):
 
 def reader(format: str, options: ReadOptions, schema: Any) -> Reader:
     """The reader of a batch."""
+    if options.limits:
+        raise ConfigError(
+            f"options {', '.join(options.limits)}: only streams have triggers. A batch ends by endingOffsets or "
+            "endingTimestamp; maxRecordsPerPartition makes its tasks smaller."
+        )
     if not options.push_filters:
         return Reader(format, options, schema)
     if not PUSHES:
@@ -159,6 +164,11 @@ class StreamReader(datasource.DataSourceStreamReader, *AVAILABLE_NOW):  # type: 
 
 def stream_reader(format: str, options: ReadOptions, schema: Any) -> StreamReader:
     """The source of a stream, where this Spark can do what is asked."""
+    if options.ends:
+        raise ConfigError(
+            f"options {', '.join(options.ends)}: only batches have them. A stream that ends: "
+            ".trigger(availableNow=True), where the queues end when it begins."
+        )
     if options.limits and LIMITS is None:
         raise ConfigError(
             f"options {', '.join(options.limits)} need PySpark 4.2: without it a batch takes all there is. The way "

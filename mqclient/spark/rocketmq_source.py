@@ -13,10 +13,11 @@ from typing import Any, Final
 from mqclient import rocketmq
 from mqclient.errors import ConfigError, DeadlineError, MQError
 from mqclient.spark import schema
+from mqclient.spark.access import reaching
 from mqclient.spark.access import rocketmq_client as client
 from mqclient.spark.arrow import Maker, Piece, gathered
 from mqclient.spark.filters import Bounds
-from mqclient.spark.options import Position
+from mqclient.spark.options import NAME_SERVER, Position
 from mqclient.spark.plan import (
     Ahead,
     Ends,
@@ -77,10 +78,11 @@ class Heads:
             self._client = self._open.enter_context(client(self._options.access))
             self._admin = self._open.enter_context(self._client.admin())
         found: dict[Queue, tuple[int, int]] = {}
-        for topic in self._topics():
-            for queue, has in self._offsets(topic).items():
-                if wanted(self._options.assign, Queue(*queue)):
-                    found[Queue(*queue)] = (has["min"] or 0, has["max"] or 0)
+        with reaching(NAME_SERVER, self._options.access):
+            for topic in self._topics():
+                for queue, has in self._offsets(topic).items():
+                    if wanted(self._options.assign, Queue(*queue)):
+                        found[Queue(*queue)] = (has["min"] or 0, has["max"] or 0)
         self._check_assigned(found)
         return found
 

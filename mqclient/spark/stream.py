@@ -60,9 +60,10 @@ class Tracker:
         """How far a batch from `start` on goes; the very `start` if there is nothing for one, or not enough."""
         system, there = self._system, self._plenty(start, limit) or self._look()
         starts, init = self._starts(start, there)
-        heads = dict(self._target if self._target is not None else system.heads(there))
+        now = system.heads(there)
+        heads = now if self._target is None else self._target
         # A queue that is gone keeps its place. One that went back was made anew: only `ranges` may accept that.
-        ends = starts | {key: head for key, head in heads.items() if not self._went_back(starts, key, head)}
+        ends = starts | {key: head for key, head in heads.items() if not self._is_past(starts, key, head, now)}
         if "start" not in start and (ends == starts or self._too_few(starts, ends, limit)):
             return start
         if limit is not None:
@@ -120,14 +121,15 @@ class Tracker:
             new = {key: first for key, first in new.items() if key in self._target}
         return starts | new, new
 
-    def _went_back(self, starts: Mapping[Any, Any], key: Any, head: Any) -> bool:
+    def _is_past(self, starts: Mapping[Any, Any], key: Any, head: Any, now: Mapping[Any, Any]) -> bool:
+        """Whether what was frozen lies behind us. Where the queue itself does, it went back: an error, or accepted."""
         if key not in starts or not self._system.behind(head, starts[key]):
             return False
-        if self._target is not None:  # frozen before: the batch so far is further
+        if key in now and not self._system.behind(now[key], starts[key]):
             return True
         if self._options.fail_on_data_loss:
             raise ConfigError(
-                f"{key} ends at {head}, before what was read already ({starts[key]}): it was made anew? "
+                f"{key} ends at {now.get(key, head)}, before what was read already ({starts[key]}): it was made anew? "
                 'With .option("failOnDataLoss", "false") it is read from its beginning.'
             )
         return False

@@ -14,7 +14,7 @@ from typing import Any
 
 from mqclient import pulsar, rocketmq
 from tests.spark.pipeline import session
-from tests.spark.support import received, taken
+from tests.spark.support import received, taken, wait
 
 COUNT = 200
 ONCE = {"deliveryGuarantee": "exactly-once"}
@@ -49,12 +49,18 @@ def batch(spark: Any, given: dict[str, str], prefix: str) -> dict[str, Any]:
     for system in ("mq-rocketmq", "mq-pulsar"):
         options = {**address(given, system), "topic": f"{prefix}-batch"}
         rows(spark).write.format(system).options(**options).mode("append").save()
+        wait(lambda system=system: arrived(given, system, f"{prefix}-batch").total() >= COUNT)  # type: ignore[misc]
         frame = spark.read.format(system).options(**options).load()
         found[f"{system} written"] = arrived(given, system, f"{prefix}-batch") == Counter(range(COUNT))
         found[f"{system} read"] = sorted(int(row.value) for row in frame.select("value").collect()) == list(
             range(COUNT)
         )
     return found
+
+
+def cluster(given: dict[str, str]) -> dict[str, Any]:
+    """Batches of both systems on executors that are JVMs of their own."""
+    return batch(session(given["master"], {"spark.cores.max": "2"}), given, "cluster")
 
 
 def error(do: Callable[[], Any]) -> str:
@@ -182,6 +188,7 @@ def speculation(given: dict[str, str]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     what: dict[str, Callable[[dict[str, str]], dict[str, Any]]] = {
+        "cluster": cluster,
         "version": version,
         "connect": connect,
         "speculation": speculation,

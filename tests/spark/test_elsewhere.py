@@ -6,18 +6,16 @@ import fcntl
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqclient.broker import EmbeddedBroker
-from tests.spark.support import deduplicating, wait
+from tests.spark.mortals import Embedded, Real, standalone
+from tests.spark.support import deduplicating
 from tests.support.tree import ROOT
 
 VENVS = ROOT / "build" / "venvs"
@@ -49,7 +47,9 @@ def python_with(version: str) -> str:
     return str(python)
 
 
-def tried(python: str, what: str, broker: EmbeddedBroker, folder: Path, **more: str) -> dict[str, Any]:
+def tried(
+    python: str, what: str, broker: EmbeddedBroker | Embedded | Real, folder: Path, **more: str
+) -> dict[str, Any]:
     given = {"name_server": broker.name_server, "url": broker.pulsar_url, "folder": str(folder), **more}
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [python, "-m", "tests.spark.script", what, json.dumps(given)]
@@ -96,40 +96,10 @@ def test_spark_connect(once: EmbeddedBroker, tmp_path: Path) -> None:
     assert len(found) == 6
 
 
-@contextmanager
-def standalone(folder: Path) -> Iterator[str]:
-    """A master and two workers out of the wheel, on two addresses: Spark puts no second attempt beside the first."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_DAEMON_MEMORY": "256m"}
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    with ExitStack() as stack:
-        log = stack.enter_context((folder / "cluster.log").open("w"))
-
-        def run(name: str, host: str, *arguments: str) -> None:
-            command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", host, *arguments]
-            own = {**environment, "SPARK_LOCAL_IP": host}
-            process = subprocess.Popen(command, env=own, stdout=log, stderr=subprocess.STDOUT)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-
-        run("master.Master", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        for number in (1, 2):
-            work = str(folder / f"worker-{number}")
-            options = ("-c", "1", "-m", "1g", "-d", work, "--webui-port", "0", master)
-            run("worker.Worker", f"127.0.0.{number}", *options)
-        wait(lambda: (folder / "cluster.log").read_text().count("Successfully registered with master") >= 2)
-        yield master
-
-
 @pytest.mark.ci
 @pytest.mark.timeout(3000)
 def test_attempts_side_by_side_on_a_standalone_cluster(once: EmbeddedBroker, tmp_path: Path) -> None:
-    with standalone(tmp_path) as master:
+    with standalone(tmp_path) as (master, _):
         found = tried(sys.executable, "speculation", once, tmp_path, master=master)
     assert (found["once attempts"], found["once all"], found["once twice"]) == (2, True, 0)
     # The same without the guarantee: the second attempt sends again what the first had sent.

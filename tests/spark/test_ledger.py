@@ -1,23 +1,21 @@
 """RocketMQ into Pulsar while everything dies at seeded moments: no gap, nothing twice but a batch that came again.
 
 The driver, its executors and Python workers, and the broker are killed by SIGKILL and started again, on
-`local-cluster[2,1,1024]`: two executors, JVMs of their own. The source's offsets are the ledger: each of them comes out
-at least once, copies of one carry the same `sparkRow` (so they are of one batch, sent again), and the sink that writes
-once has no copies at all.
+`local-cluster[2,1,1024]` and on a standalone cluster: two executors, JVMs of their own. The source's offsets are the
+ledger: each of them comes out at least once, copies of one carry the same `sparkRow` (so they are of one batch, sent
+again), and the sink that writes once has no copies at all.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,10 +24,12 @@ import pytest
 
 from mqclient import pulsar, rocketmq
 from mqclient.errors import MQError
-from tests.spark.support import deduplicating
-from tests.support.tree import ROOT
+from tests.real.jars import Unavailable
+from tests.spark.mortals import LOCAL_CLUSTER, Driver, Embedded, Real, standalone
+from tests.spark.test_elsewhere import tried
 
-EVENTS = {"test": 0, "ci": 5, "soak": 100}
+EVENTS = {"test": 0, "ci": 5, "soak": 10}
+"""Of one run."""
 ONCE = "persistent://public/once/out"
 LEAST = "persistent://public/once/out-least"
 PATIENCE = 1000
@@ -37,106 +37,6 @@ PATIENCE = 1000
 alone takes minutes."""
 BURST = 1000
 """Rows for each event: more than two batches of either query, and no backlog that a slow machine cannot work off."""
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-class Broker:
-    """An embedded broker of its own process, on its folder and its addresses whatever happens to it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._command = [sys.executable, "-m", "mqclient.broker", "--data", str(folder)]
-        self.addresses: dict[str, str] = {}
-        self._process = self._start()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-    def again(self) -> None:
-        self.kill()
-        self._process = self._start()
-
-    def _start(self) -> subprocess.Popen[str]:
-        process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT)
-        assert process.stdout is not None
-        found: dict[str, str] = {}
-        while not {"name_server", "pulsar_url", "pulsar_rest"} <= found.keys():
-            line = process.stdout.readline()
-            assert line, "the broker did not start"
-            name, _, address = line.strip().partition("=")
-            found[name] = address
-        assert self.addresses in ({}, found)
-        self.addresses = found
-        return process
-
-
-class Driver:
-    """The pipeline, its JVM and its executors: one process group, started anew after each end."""
-
-    def __init__(self, given: dict[str, Any], log: Path) -> None:
-        self._given = given
-        self._log = log
-        self._process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        with self._log.open("a") as log:
-            command = [sys.executable, "-m", "tests.spark.pipeline", json.dumps(self._given)]
-            self._process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=ENVIRONMENT,
-                cwd=ROOT,
-                start_new_session=True,
-            )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "running\n", self._log.read_text()[-4000:]
-
-    def kill(self) -> None:
-        process = self._process
-        assert process is not None
-        assert process.stdout is not None
-        for pid in [*self.descendants(), process.pid]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-
-    def again_if_it_ended(self) -> None:
-        """A query that lost its broker for too long ends, as Spark's queries do; whoever runs it starts it again."""
-        assert self._process is not None
-        if self._process.poll() is not None:
-            self.kill()
-            self.start()
-
-    def executors(self) -> list[int]:
-        return [pid for pid in self.descendants() if b"CoarseGrainedExecutorBackend" in command_line(pid)]
-
-    def workers(self) -> list[int]:
-        return [pid for pid in self.descendants() if b"pyspark.daemon" in command_line(pid)]
-
-    def descendants(self) -> list[int]:
-        assert self._process is not None
-        children: dict[int, list[int]] = defaultdict(list)
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError, ValueError):
-                status = (entry / "stat").read_text()
-                children[int(status.rpartition(")")[2].split()[1])].append(int(entry.name))
-        found, queue = [], [self._process.pid]
-        while queue:
-            below = children[queue.pop()]
-            found += below
-            queue += below
-        return found
-
-
-def command_line(pid: int) -> bytes:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
 
 
 class Generator(threading.Thread):
@@ -191,8 +91,8 @@ class Arrivals:
 
 
 @contextmanager
-def running(broker: Broker, driver: Driver) -> Iterator[Generator]:
-    generator = Generator(broker.addresses["name_server"])
+def running(broker: Any, driver: Driver) -> Iterator[Generator]:
+    generator = Generator(broker.name_server)
     try:
         driver.start()
         generator.start()
@@ -200,7 +100,6 @@ def running(broker: Broker, driver: Driver) -> Iterator[Generator]:
     finally:
         generator.stop.set()
         driver.kill()
-        broker.kill()
 
 
 def outcome(url: str, topic: str) -> dict[str, list[str]]:
@@ -220,62 +119,95 @@ def ledger(name_server: str) -> set[str]:
     return {f"{queue.queue_id}:{offset}" for queue, has in ends.items() for offset in range(has["max"] or 0)}
 
 
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, str, tuple[int, ...]]]:
+    """Brokers, the cluster's address, and its processes that outlive a driver."""
+    brokers, master = request.param
+    with ExitStack() as stack:
+        cluster = (master, ()) if master == LOCAL_CLUSTER else stack.enter_context(standalone(tmp_path))
+        if brokers == "real" and not {"rocketmq", "pulsar"} <= set(str(request.config.getoption("--real")).split(",")):
+            pytest.skip("needs both real brokers: run `make real`")
+        try:
+            broker = Embedded(tmp_path / "broker") if brokers == "embedded" else Real(tmp_path / "broker")
+        except Unavailable as error:
+            pytest.skip(str(error))
+        stack.callback(broker.kill)
+        yield broker, *cluster
+
+
+def places() -> Iterator[Any]:
+    """In soak a hundred moments, half of them on the standalone cluster, and some on real brokers."""
+    for seed in range(10):
+        master = LOCAL_CLUSTER if seed % 2 == 0 else "standalone"
+        marks = [pytest.mark.soak] if seed else []
+        yield pytest.param(("embedded", master), seed, marks=marks, id=f"embedded-{master.split('[')[0]}-{seed}")
+    for seed in range(10, 12):
+        marks = [pytest.mark.real, *([pytest.mark.soak] if seed > 10 else [])]
+        yield pytest.param(("real", LOCAL_CLUSTER), seed, marks=marks, id=f"real-{seed}")
+
+
 @pytest.mark.ci
 @pytest.mark.timeout(0)
-def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path, scale: str) -> None:
-    random = Random(7)
-    broker = Broker(tmp_path / "broker")
-    addresses = broker.addresses
-    deduplicating(addresses["pulsar_rest"], "public/once")
-    with rocketmq.Client(addresses["name_server"]) as client, client.admin() as admin:
+@pytest.mark.parametrize(("place", "seed"), list(places()), indirect=["place"])
+def test_nothing_is_lost_and_nothing_comes_twice(place: Any, seed: int, tmp_path: Path, scale: str) -> None:
+    random = Random(seed)
+    broker, master, cluster = place
+    url = broker.pulsar_url
+    with rocketmq.Client(broker.name_server) as client, client.admin() as admin:
         admin.create_topic("source", 2)
     given = {
-        "master": "local-cluster[2,1,1024]",
-        "name_server": addresses["name_server"],
-        "url": addresses["pulsar_url"],
+        "master": master,
+        "name_server": broker.name_server,
+        "url": url,
         "topic": "source",
         "least": LEAST,
         "once": ONCE,
         "checkpoint": str(tmp_path / "checkpoint"),
+        "settings": {"spark.cores.max": "2"},
     }
-    driver = Driver(given, tmp_path / "driver.log")
+    driver = Driver(given, tmp_path / "driver.log", cluster)
     events = Counter[str]()
     with running(broker, driver) as generator:
-        arrivals = {topic: Arrivals(addresses["pulsar_url"], topic) for topic in (ONCE, LEAST)}
-        for number in range(EVENTS[scale]):
+        arrivals = {topic: Arrivals(url, topic) for topic in (ONCE, LEAST)}
+        for kind in moments(random, EVENTS[scale]):
             before = arrivals[ONCE].count()
             generator.more()
             # Rows come out again, whatever was killed before; then at any moment of a batch.
             until(lambda before=before: arrivals[ONCE].count() > before, driver)  # type: ignore[misc]
             time.sleep(random.random())
-            kind = (
-                ("driver", "executor", "broker", "worker")[number % 4]
-                if number < 4
-                else random.choice(("driver", "executor", "broker", "worker"))
-            )
             events[kind] += 1
             strike(kind, driver, broker, random)
         generator.stop.set()
         generator.join()
-        places = ledger(addresses["name_server"])
+        places = ledger(broker.name_server)
         assert len(places) >= generator.sent > 0
         for topic in (ONCE, LEAST):
             until(lambda topic=topic: arrivals[topic].count() >= len(places), driver)  # type: ignore[misc]
-        found = {topic: outcome(addresses["pulsar_url"], topic) for topic in (ONCE, LEAST)}
+        found = {topic: outcome(url, topic) for topic in (ONCE, LEAST)}
+        driver.kill()  # what it ran on is free for batches
+        told = tried(sys.executable, "cluster", broker, tmp_path, master=master) if isinstance(broker, Real) else {}
     print(
         f"{dict(events)}: {len(places)} rows, copies of {sum(len(r) > 1 for r in found[LEAST].values())} at least once"
     )
+    assert told == dict.fromkeys(told, True)
     assert found[ONCE].keys() == found[LEAST].keys() == places
     assert {place: rows for place, rows in found[ONCE].items() if len(rows) > 1} == {}
     assert {place: rows for place, rows in found[LEAST].items() if len(set(rows)) > 1} == {}
 
 
-def strike(kind: str, driver: Driver, broker: Broker, random: Random) -> None:
+def moments(random: Random, count: int) -> list[str]:
+    """What dies, in turn: each kind once before any comes again."""
+    kinds = ["driver", "executor", "broker", "worker"]
+    random.shuffle(kinds)
+    return (kinds + random.choices(kinds, k=count))[:count]
+
+
+def strike(kind: str, driver: Driver, broker: Any, random: Random) -> None:
     if kind == "driver":
         driver.kill()
         driver.start()
     elif kind == "broker":
-        broker.again()
+        broker.again(random)
     else:
         there = driver.executors() if kind == "executor" else driver.workers()
         assert there, f"no {kind} to kill"

@@ -75,15 +75,15 @@ def test_secrets_are_not_shown_and_found_late(tmp_path: Path, monkeypatch: pytes
     found = values(token="hush").secret()
     assert found is not None
     assert "hush" not in repr(found)
-    assert pickle.loads(pickle.dumps(found)).reveal() == "hush"
+    assert pickle.loads(pickle.dumps(found)).reveal("token") == "hush"
     assert found == Secret("", "hush")
     assert len({found, Secret("", "hush"), Secret("Env", "hush")}) == 2
     (tmp_path / "token").write_text("from file\n")
-    assert Secret("File", str(tmp_path / "token")).reveal() == "from file"
-    with pytest.raises(ConfigError, match="file cannot be read where the task runs"):
-        Secret("File", str(tmp_path / "nothing")).reveal()
+    assert Secret("File", str(tmp_path / "token")).reveal("token") == "from file"
+    with pytest.raises(ConfigError, match=r"option tokenFile: it is read where .* here on .*nothing"):
+        Secret("File", str(tmp_path / "nothing")).reveal("token")
     monkeypatch.setenv("TOKEN_OF_TEST", "from env")
-    assert Secret("Env", "TOKEN_OF_TEST").reveal() == "from env"
+    assert Secret("Env", "TOKEN_OF_TEST").reveal("token") == "from env"
     monkeypatch.delenv("TOKEN_OF_TEST")
-    with pytest.raises(ConfigError, match="'TOKEN_OF_TEST': there is none"):
-        Secret("Env", "TOKEN_OF_TEST").reveal()
+    with pytest.raises(ConfigError, match=r"option passwordEnv: .* no variable 'TOKEN_OF_TEST'.*spark.executorEnv"):
+        Secret("Env", "TOKEN_OF_TEST").reveal("password")

@@ -39,6 +39,16 @@ def test_positions() -> None:
         flat({"t": [1, 2]}, "startingOffsets")
 
 
+def test_places_behind_the_end_are_an_error_unless_losses_are_allowed() -> None:
+    for what, place in (("startingOffsets", (3, 8, -1)), ("endingOffsets", (9, 0, 0))):
+        with pytest.raises(
+            ConfigError, match=rf"{what}: .* of {T} is not there: it ends at \[3, 7, 4\].*failOnDataLoss"
+        ):
+            resolve({T: list(place)}, THERE, what)
+        assert resolve({T: list(place)}, THERE, what, clamp=True)[T] == (3, 7, 4)
+    assert resolve({T: [3, 7, -1]}, THERE, "endingOffsets")[T] == (3, 7, -1)  # the whole of the last entry
+
+
 def test_places_are_written_in_one_order() -> None:
     assert json.dumps(nested({U: BEGIN, T: (1, 2, 3)})) == json.dumps({T: [1, 2, 3], U: None})
     assert flat(nested(THERE), "x") == THERE

@@ -108,6 +108,16 @@ def test_before_4_2_the_end_of_the_last_batch_is_the_next_start(
     source.stop()
 
 
+def test_what_only_streams_or_only_batches_have_is_refused(broker: EmbeddedBroker) -> None:
+    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger"):
+        with pytest.raises(ConfigError, match=rf"options {name}: only streams have triggers.*endingOffsets"):
+            reader(FORMAT, asked(broker, topic="t", **{name: "5"}), SCHEMA)
+    for name, value in (("endingOffsets", "latest"), ("endingTimestamp", "5"), ("filterPushdown", "true")):
+        with pytest.raises(ConfigError, match=rf"options {name}: only batches have them.*availableNow=True"):
+            stream_reader(FORMAT, asked(broker, topic="t", **{name: value}), SCHEMA)
+    assert stream_reader(FORMAT, asked(broker, topic="t", filterPushdown="false"), SCHEMA) is not None
+
+
 def test_what_an_older_spark_cannot_do_is_told(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LIMITS", None)
     monkeypatch.setattr(reading, "PUSHES", False)

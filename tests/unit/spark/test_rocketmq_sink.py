@@ -96,7 +96,7 @@ def test_a_row_chooses_its_queue(broker: EmbeddedBroker, client: rocketmq.Client
 
 
 def test_rows_that_come_later(broker: EmbeddedBroker, client: rocketmq.Client, topic: str) -> None:
-    soon = int((time.time() + 0.2) * 1000) * 1000
+    soon = int((time.time() + 3) * 1000) * 1000
     columns = {"value": ["now", "late", "later"], "key": ["a", "b", "c"], "deliverAt": pa.array(
         [None, soon, 0], pa.timestamp("us", tz="UTC"))}  # fmt: skip
     assert send(broker, topic, columns) == 3

@@ -13,7 +13,7 @@ import pytest
 
 from mqclient import rocketmq
 from mqclient.broker import EmbeddedBroker
-from mqclient.errors import ConfigError, DeadlineError, MQError
+from mqclient.errors import ConfigError, DeadlineError, LinkError, MQError
 from mqclient.spark import rocketmq_source
 from mqclient.spark.filters import Bounds
 from mqclient.spark.plan import Limit, Queue, Range
@@ -71,7 +71,7 @@ def test_what_is_not_there(broker: EmbeddedBroker, rocketmq_client: rocketmq.Cli
         with pytest.raises(ConfigError, match=r"option assign: topic .* has no such queue"):
             plan(asked(broker, assign=json.dumps({topic: numbers})))
     nobody = {"nameServer": "127.0.0.1:1", "topic": "t", "timeoutSeconds": "5"}
-    with pytest.raises(MQError, match=r"127\.0\.0\.1:1"):
+    with pytest.raises(LinkError, match=r"^option nameServer='127\.0\.0\.1:1': no name server .* is this its port"):
         plan(read_options(nobody, rocketmq_source.OPTIONS, "x"))
 
 

@@ -184,13 +184,17 @@ def test_what_was_deleted_is_an_error_or_passed_over(world: World) -> None:
     assert world.tracker(failOnDataLoss="false").ranges(start, end) == [Range(A, 6, 10), Range(B, 5, 8)]
 
 
-def test_a_topic_made_anew_is_an_error_or_read_from_its_beginning(world: World) -> None:
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_topic_made_anew_is_an_error_or_read_from_its_beginning(world: World, frozen: bool) -> None:
     start = {"v": 1, "q": {"t": {"a": {"0": 100, "1": 100}}}}
+    strict, lax = world.tracker(), world.tracker(failOnDataLoss="false")
+    for tracker in (strict, lax) if frozen else ():
+        tracker.freeze()
     with pytest.raises(ConfigError, match="made anew"):
-        world.tracker().latest(start, None)
-    tracker = world.tracker(failOnDataLoss="false")
-    end = tracker.latest(start, None)
-    assert tracker.ranges(start, end) == [Range(A, 0, 10), Range(B, 5, 8)]
+        strict.latest(start, None)
+    end = lax.latest(start, None)
+    assert lax.ranges(start, end) == [Range(A, 0, 10), Range(B, 5, 8)]
+    assert lax.latest(end, None) is end
 
 
 def test_a_broker_that_is_away_for_a_while_does_not_end_the_stream(world: World) -> None:
