@@ -10,7 +10,7 @@ from mqclient.core.driver import Now
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.core.timers import Timer
-from mqclient.errors import MQError
+from mqclient.errors import ConfigError, MQError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.framing import Framer
@@ -295,12 +295,9 @@ class Gathering:
         self.next_sequence = batch.sequence_id + 1
         try:
             framed = self.framer.frame_alone(batch, item, owner.limit)
-        except MQError as error:
-            batch.fail(error)
+        except Exception as error:
+            batch.fail(_unwritable(error))
             return batch
-        except BaseException:
-            self._drop(batch)
-            raise
         if framed:
             owner.ship(batch)
         else:
@@ -396,6 +393,8 @@ class Gathering:
     def _refused(self, batch: Batch) -> None:
         """The builder could not write a message. Those of a run that stand before it are in; an entry of none is not
         sent."""
+        if self.batch is not batch:
+            return  # it was sealed already, and what became of it has been told
         added = self._builder.count - batch.count
         self._size = self._builder.size
         self.next_sequence += added
@@ -523,11 +522,8 @@ class Gathering:
     def _frame(self, batch: Batch, payload: Any, fields: dict[str, Any]) -> None:
         try:
             self.framer.frame(batch, payload, self._owner.limit, fields)
-        except MQError as error:
-            batch.fail(error)
-        except BaseException:
-            self._drop(batch)
-            raise
+        except Exception as error:
+            batch.fail(_unwritable(error))
         else:
             self._owner.ship(batch)
 
@@ -536,6 +532,15 @@ AROUND = 64
 """More than sizes, event time and sequence id of a message take in a batch."""
 ROWS: Item = (b"", None, None, 0, None, -1, False)
 """Stands for an entry of rows where room is reserved."""
+
+
+def _unwritable(error: Exception) -> MQError:
+    """What all that are in an entry are told, such as that it is too large, or what a compression raised."""
+    if isinstance(error, MQError):
+        return error
+    failure = ConfigError(f"this entry cannot be written: {error!r}")
+    failure.__cause__ = error
+    return failure
 
 
 def of_batch(batch: Batch, count: int) -> dict[str, Any]:

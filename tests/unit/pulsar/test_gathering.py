@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,27 +134,57 @@ def test_what_cannot_be_written_leaves_nothing(world: PulsarWorld, options: dict
         assert producer._gathering.window.items == 0
         assert producer.unsettled == 0
 
+    refused = pytest.raises((UnicodeEncodeError, ConfigError), match="surrogates not allowed")
     for _ in range(10):
-        for attempt in (producer.submit, producer.send):
-            with pytest.raises(UnicodeEncodeError), producer.client.driver.enter():
-                attempt(bad)
+        with refused:
+            world.sender(producer).send(b"bad", properties={"name": "\ud800"})
+        with refused, producer.client.driver.enter():
+            future = producer.submit(bad)
+            raise future.exception()  # type: ignore[misc, union-attr]
         nothing_is_held()
     assert entries(world) == []
-    with pytest.raises(UnicodeEncodeError):
-        many(world, producer, [prepare(b"first", "k"), bad, prepare(b"third", "k")])
+    if options.get("batching") is False:
+        found = many(world, producer, [prepare(b"first", "k"), bad])
+        assert [one.ok for one in found] == [True, False]
+    else:
+        with refused:
+            many(world, producer, [prepare(b"first", "k"), bad, prepare(b"third", "k")])
     nothing_is_held()
     assert all(one.ok for one in many(world, producer, [prepare(b"a", "k"), prepare(b"b", "k")]))
     with producer.client.driver.enter():
         future = producer.submit(prepare(b"joined", "k"))
-        with pytest.raises(UnicodeEncodeError):
+        with suppress(UnicodeEncodeError):
             producer.submit(bad)
     world.world.run()
-    assert future.result().ok if future is not None else most
+    assert future is not None
+    assert future.result().ok
     nothing_is_held()
     got = [one for entry in stored(world) for one in entry]
     assert [body for _, body in got] == [b"first", b"a", b"b", b"joined"]
     assert sorted({number for number, _ in got}) == [number for number, _ in got]
     assert all(stored(world))  # no entry of nothing
+
+
+@pytest.mark.parametrize("options", [{}, {"batching": False}, {"batching": "key"}], ids=["batches", "alone", "key"])
+def test_an_entry_that_cannot_be_written_fails_all_that_are_in_it(
+    world: PulsarWorld, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    producer = world.producer(world.client(), "t", max_pending=10, batch_max_messages=3, **options)
+
+    def frame(*given: Any) -> None:
+        raise OSError("a compression that fails")
+
+    monkeypatch.setattr(type(producer.framer), "frame", frame)
+    monkeypatch.setattr(type(producer.framer), "frame_alone", frame)
+    futures: list[Any]
+    with producer.client.driver.enter():
+        futures = [producer.submit(prepare(b"%d" % number, "k")) for number in range(3)]
+    world.world.run()
+    assert all("cannot be written: OSError" in str(future.exception()) for future in futures)
+    assert (producer.client.budget.bytes, producer.client.budget.items) == (0, 0)
+    assert producer._gathering.window.items == 0
+    monkeypatch.undo()
+    assert world.send(producer, b"after")[0].ok
 
 
 def test_who_waits_for_a_closed_one(world: PulsarWorld) -> None:
