@@ -66,8 +66,6 @@ def prepare(
     if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
         cure = ".encode() it" if isinstance(body, str) else "turn it into bytes, e.g. json.dumps(body).encode()"
         raise TypeError(f"a body is bytes-like, not {type(body).__name__}: {cure}, or give the producer a schema")
-    if properties is not None and properties.__class__ is not dict and not isinstance(properties, Mapping):
-        raise TypeError(f"properties are a mapping of str to str, not {type(properties).__name__}")
     if ordering_key is not None and not isinstance(ordering_key, bytes):
         raise TypeError(f"an ordering key is bytes, not {type(ordering_key).__name__}")
     number = -1 if sequence_id is None else _not_negative("sequence_id", sequence_id)
@@ -197,6 +195,8 @@ def _special(
 
 def _check_properties(properties: Mapping[str, str]) -> None:
     """Before anything of a call is taken."""
+    if properties.__class__ is not dict and not isinstance(properties, Mapping):
+        raise TypeError(f"properties are a mapping of str to str, not {type(properties).__name__}")
     for name, value in properties.items():
         if not isinstance(value, str) or not isinstance(name, str):
             raise TypeError(f"property {name!r}: names and values are text, not {type(value).__name__}: str() them")

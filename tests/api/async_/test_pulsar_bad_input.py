@@ -234,9 +234,9 @@ async def test_an_unknown_tenant_or_namespace(pulsar: PulsarCluster, impl: str, 
         ({"key": 7}, "a key is str or bytes, not int"),
         ({"ordering_key": "x"}, "an ordering key is bytes, not str"),
         ({"properties": [("a", "b")]}, "properties are a mapping of str to str, not list"),
-        ({"properties": {"n": 1}}, "str wanted, not int"),
-        ({"properties": {1: "n"}}, "str wanted, not int"),
-        ({"properties": {"n": None}}, "str wanted, not NoneType"),
+        ({"properties": {"n": 1}}, "property 'n': names and values are text, not int"),
+        ({"properties": {1: "n"}}, "property 1: names and values are text"),
+        ({"properties": {"n": None}}, "property 'n': names and values are text, not NoneType"),
     ],
 )
 @pytest.mark.parametrize("batching", [True, False])
