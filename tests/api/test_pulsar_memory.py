@@ -46,6 +46,8 @@ def submitting(producer, total):
         producer.submit(b"x" * 100)
     producer.flush()
 
+riding = submitting  # in entries of their own
+
 async def by_tasks(producer, total):
     async def one():
         for _ in range(total // 500):
@@ -63,7 +65,8 @@ if way == "awaiting":
     print(json.dumps(asyncio.run(awaiting())))
 else:
     with Client(url) as client:
-        made = client.consumer("t", "s") if way in ("taking", "receiving") else client.producer("t")
+        sends = way not in ("taking", "receiving")
+        made = client.producer("t", batching=way != "riding") if sends else client.consumer("t", "s")
         globals()[way](made, warm)
         before = size()
         globals()[way](made, count)
@@ -74,7 +77,7 @@ else:
 @pytest.mark.ci
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(which("cc") is None or not sys.platform.startswith("linux"), reason="a server in C, /proc")
-@pytest.mark.parametrize("way", ["taking", "receiving", "sending", "submitting", "awaiting"])
+@pytest.mark.parametrize("way", ["taking", "receiving", "sending", "submitting", "riding", "awaiting"])
 def test_the_process_does_not_grow(scale: str, way: str) -> None:
     count = COUNTS[scale]
     with canned(1000, 100) as server:
