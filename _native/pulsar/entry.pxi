@@ -253,6 +253,8 @@ cdef class Entry:
     @property
     def stored(self):
         """Checksum, metadata and payload: what a broker keeps."""
+        if self.data is not None and self.stored_.size == PyBytes_GET_SIZE(self.data):
+            return self.data  # nearly always: no copy
         return span_bytes(self.stored_) or b""
 
     def __repr__(self):

@@ -10,6 +10,8 @@ from typing import NamedTuple
 Buffer = bytes | bytearray | memoryview
 
 SEGMENT = 1 << 20
+LARGE = SEGMENT // 16
+"""A record of so many bytes may have a block of its own."""
 
 
 class Block(NamedTuple):
@@ -124,12 +126,17 @@ class Log:
         return self._next - self.first
 
     def append(self, record: Buffer, when: int, mark: int = 0) -> int:
-        """Store one record; its number."""
+        """Store one record; its number. A large one that is bytes is kept as it is."""
         if self.unsaved is not None and self.saved == self._next:
             self.unsaved(self)
         if not self._segments or self._segments[-1].room() < len(record):
-            self._open(len(record))
-        self._segments[-1].append(record)
+            if isinstance(record, bytes) and len(record) >= LARGE:
+                self._segments.append(Segment(self._next, record, array("I", (len(record),))))
+                self._firsts.append(self._next)
+            else:
+                self._open(len(record))
+        if self._segments[-1].first + len(self._segments[-1].ends) == self._next:
+            self._segments[-1].append(record)
         self._times.append(when)
         self._marks.append(mark)
         self.bytes += len(record)

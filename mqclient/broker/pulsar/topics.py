@@ -68,10 +68,11 @@ class Topic:
     def append(self, entry: Any) -> int:
         """Keep an entry as it was sent; its number."""
         # Positive: messages of a plain entry; negative: of a batch-framed one, be it a batch of one.
+        stored = entry.stored
         self.messages_in += entry.num_messages
-        self.bytes_in += len(entry.stored)
+        self.bytes_in += len(stored)
         self._latest = max(self._latest, entry.published_at)
-        number = self.log.append(entry.stored, self._latest, -entry.num_messages if entry.batched else 1)
+        number = self.log.append(stored, self._latest, -entry.num_messages if entry.batched else 1)
         if entry.deliver_at is not None:
             self.delays[number] = entry.deliver_at
         if entry.chunk_id is not None and entry.uuid is not None:

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from mqclient.broker.store import Log
+from mqclient.broker.store import LARGE, Log
 
 
 def filled(count: int, size: int = 10, capacity: int = 64) -> Log:
@@ -52,6 +52,18 @@ def test_slices_live_on_while_the_log_grows() -> None:
     assert bytes(view) == b"0000000000"
     with pytest.raises(TypeError):
         view[0] = 1
+
+
+def test_a_large_record_is_kept_as_it_is_where_a_block_would_begin() -> None:
+    log, large = Log(), b"z" * LARGE
+    assert log.append(b"small", 1000) == 0
+    assert [log.append(large, 2000), log.append(large, 2000), log.append(b"tiny", 3000)] == [1, 2, 3]
+    assert log.record(1).obj is large
+    assert joined(log, 0, 9) == (b"small" + 2 * large + b"tiny", 4)
+    assert log.append(large, 4000) == 4  # there is room behind the small one
+    assert log.record(4).obj is not large
+    log.trim(2)
+    assert (log.first, log.bytes, bytes(log.record(2))) == (2, 2 * LARGE + 4, large)
 
 
 def test_a_record_beyond_a_segment_gets_one_of_its_own() -> None:
