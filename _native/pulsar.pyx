@@ -14,7 +14,9 @@ Bytes of a peer are read through the checked cursor only (common/cursor.h, commo
 """
 
 cimport cython
+from cpython.buffer cimport PyBUF_WRITE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -45,4 +47,5 @@ include "pulsar/runs.pxi"
 include "pulsar/frames.pxi"
 include "pulsar/encode.pxi"
 include "pulsar/batch.pxi"
+include "pulsar/rows.pxi"
 include "pulsar/train.pxi"

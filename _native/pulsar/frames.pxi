@@ -68,6 +68,27 @@ cdef class FrameReader:
             self.busy = False
         return events, got
 
+    def vacancy(self):
+        """Where bytes may be received; good until `filled`, which must be called next."""
+        if self.busy:
+            raise RuntimeError("the frame reader is fed by two at once")
+        self.make_room(4 * READ_SIZE)
+        return PyMemoryView_FromMemory(<char *>self.buffer + self.end, self.room - self.end, PyBUF_WRITE)
+
+    def filled(self, Py_ssize_t count, /):
+        """So many bytes came into the vacancy; then as `feed`."""
+        cdef list events = []
+        if not 0 <= count <= self.room - self.end:
+            raise ConfigError(f"{count} bytes cannot have come, there is room for {self.room - self.end}")
+        self.begin()
+        try:
+            if self.error is None:
+                self.end += count
+                self.cut(events)
+        finally:
+            self.busy = False
+        return events
+
     def wait(self, int fd, int ms, int bell=-1, /):
         """Without the GIL until there is something to receive, at most `ms` or until the bell is readable."""
         cdef int blocked

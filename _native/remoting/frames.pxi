@@ -6,6 +6,7 @@ cdef enum:
     ONEWAY = 2
     SMALL_BUFFER = 64 * 1024
     READ_SIZE = 256 * 1024
+    KEPT = 4 * 1024 * 1024  # a buffer that grew beyond is given back when it is empty; the largest batches fit
 
 MAX_FRAME = MOST_FRAME
 
@@ -179,14 +180,32 @@ cdef class FrameReader:
         cdef int64_t received
         cdef Py_ssize_t room
         self.make_room(SMALL_BUFFER)
-        room = self.room - self.stop
-        received = mq_fd_receive(fd, self.buffer + self.stop, room if room < READ_SIZE else READ_SIZE)
+        room = self.free_room()
+        received = mq_fd_receive(fd, self.buffer + self.stop, room)
         if received > 0 and self.error is None:
             self.stop += received
             self.cut_held(frames)
             if received == room and self.start == self.stop:
                 self.make_room(READ_SIZE)  # a busy link: read more at once from now on
         return frames, received
+
+    def vacancy(self):
+        """Where bytes may be received; good until `filled`, which must be called next."""
+        self.make_room(SMALL_BUFFER)
+        return PyMemoryView_FromMemory(<char *>self.buffer + self.stop, self.free_room(), PyBUF_WRITE)
+
+    def filled(self, Py_ssize_t count):
+        """So many bytes came into the vacancy; every frame that is now complete."""
+        cdef list frames = []
+        cdef Py_ssize_t room = self.free_room()
+        if not 0 <= count <= room:
+            raise ConfigError(f"{count} bytes cannot have come, there is room for {room}")
+        if self.error is None:
+            self.stop += count
+            self.cut_held(frames)
+            if count == room and self.start == self.stop:
+                self.make_room(READ_SIZE)  # a busy link: read more at once from now on
+        return frames
 
     def wait(self, int fd, int ms, int bell=-1):
         """Without the GIL until there is something to receive, at most `ms` or until the bell is readable."""
@@ -199,6 +218,11 @@ cdef class FrameReader:
         """`wait`, then as `receive_into`."""
         ready = self.wait(fd, ms)
         return self.receive_into(fd) if ready == 0 else ([], ready)
+
+    cdef Py_ssize_t free_room(self) noexcept:
+        """How many bytes one read may bring."""
+        cdef Py_ssize_t room = self.room - self.stop
+        return room if room < READ_SIZE else READ_SIZE
 
     cdef int keep(self, const uint8_t *at, Run run) except -1:
         """Hold what `run` has from `at` on."""
@@ -213,7 +237,7 @@ cdef class FrameReader:
         self.start += self.cut(self.buffer + self.start, self.stop - self.start, frames)
         if self.error is not None or self.start == self.stop:
             self.start = self.stop = 0
-        if self.error is not None or (self.stop == 0 and self.room > 4 * READ_SIZE):
+        if self.error is not None or (self.stop == 0 and self.room > KEPT):
             PyMem_Free(self.buffer)
             self.buffer = NULL
             self.room = 0

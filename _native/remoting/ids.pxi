@@ -59,7 +59,7 @@ cdef class UniqueKeys:
         since = now_ms - self.start
         if LATE < since < 0:
             since = 0
-        mq_put32(raw, <int32_t><uint32_t>(since & 0xFFFFFFFF))
+        mq_put32(raw, <int32_t><uint32_t>since)  # no mask: its constant would make it a Python int
         mq_put16(raw + 4, <int16_t><uint16_t>(self.counter & 0xFFFF))
         self.counter += 1
         memcpy(out, self.prefix, self.prefix_size)

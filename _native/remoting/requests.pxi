@@ -2,7 +2,7 @@
 
 cdef extern from *:
     """
-    /* 0: goes as it is; 'u': as \\u00xx; else the letter behind the backslash. */
+    /* Of what `mq_json_plain` stops at: 'u': as \\u00xx; else the letter behind the backslash. */
     static const unsigned char mq_escapes[256] = {
         'u','u','u','u','u','u','u','u','b','t','n','u','f','r','u','u',
         'u','u','u','u','u','u','u','u','u','u','u','u','u','u','u','u',
@@ -26,14 +26,18 @@ cdef int write_json_text(mq_writer *w, Run run) except -1:
     cdef const uint8_t *at = run.at
     cdef const uint8_t *end = run.at + run.size
     cdef uint8_t mark
+    cdef const uint8_t *odd
     out[0] = c'"'
     out += 1
     while at < end:
+        odd = mq_json_plain(at, end)
+        memcpy(out, at, odd - at)
+        out += odd - at
+        at = odd
+        if at == end:
+            break
         mark = mq_escapes[at[0]]
-        if mark == 0:
-            out[0] = at[0]
-            out += 1
-        elif mark == c'u':
+        if mark == c'u':
             memcpy(out, b"\\u00", 4)
             out[4] = 48 + (at[0] >> 4)
             out[5] = b"0123456789abcdef"[at[0] & 15]
@@ -173,9 +177,13 @@ cdef int check_frame(Py_ssize_t size) except -1:
     return 0
 
 
-cdef bytes finish(Command *c):
-    check_frame(c.out.size)
-    mq_put32(c.out.start, <int32_t>(c.out.size - 4))
+cdef bytes finish(Command *c, Py_ssize_t behind):
+    """The frame; `behind`: bytes of its body that the caller sends after it."""
+    if behind < 0:
+        raise ConfigError(f"{behind} bytes behind a frame")
+    check_frame(behind)
+    check_frame(c.out.size + behind)
+    mq_put32(c.out.start, <int32_t>(c.out.size - 4 + behind))
     return mq_writer_done(&c.out)
 
 
@@ -193,7 +201,7 @@ cdef int put_body(Command *c, object body) except -1:
 
 
 def encode_frame(code, opaque, *, flag=0, fields=None, body=b"", remark=None, str language not None="PYTHON",
-                 version=479, int serialize=0):
+                 version=479, int serialize=0, Py_ssize_t behind=0):
     """Any command, with its fields in the order given."""
     cdef Command c
     cdef int32_t number = fit32(opaque, "opaque"), marks = fit32(flag, "flag"), release = fit32(version, "version")
@@ -207,7 +215,7 @@ def encode_frame(code, opaque, *, flag=0, fields=None, body=b"", remark=None, st
             end_fields(&c)
         end_header(&c, number, marks, language, remark, release)
         put_body(&c, body)
-        return finish(&c)
+        return finish(&c, behind)
     finally:
         mq_writer_drop(&c.out)
 
@@ -215,7 +223,7 @@ def encode_frame(code, opaque, *, flag=0, fields=None, body=b"", remark=None, st
 def encode_send(opaque, str group not None, str topic not None, queue_id, properties, body, *, born_at, code=310,
                 sys_flag=0, flag=0, reconsume_times=0, max_reconsume_times=None, bint unit_mode=False, bint batch=False,
                 str broker not None="", str default_topic not None="TBW102", default_queues=4, bint oneway=False,
-                extra=None, str language not None="PYTHON", version=479, int serialize=0):
+                extra=None, str language not None="PYTHON", version=479, int serialize=0, Py_ssize_t behind=0):
     """SEND_MESSAGE_V2, a batch or a reply, with the short field names."""
     cdef Command c
     cdef Run content, text
@@ -248,7 +256,7 @@ def encode_send(opaque, str group not None, str topic not None, queue_id, proper
         end_fields(&c)
         end_header(&c, number, marks, language, None, release)
         write_run(&c.out, content)
-        return finish(&c)
+        return finish(&c, behind)
     finally:
         mq_writer_drop(&c.out)
 
@@ -285,6 +293,6 @@ def encode_pull(opaque, str group not None, str topic not None, queue_id, offset
             put_fields(&c, extra)
         end_fields(&c)
         end_header(&c, number, 0, language, None, release)
-        return finish(&c)
+        return finish(&c, 0)
     finally:
         mq_writer_drop(&c.out)

@@ -37,6 +37,14 @@ cdef class Source:
         memcpy(&number, self.ends + 4 * row, 4)
         return number
 
+    cdef Py_ssize_t span(self, Py_ssize_t first, Py_ssize_t last) noexcept:
+        """How many bytes lie between these offsets; 0 if they are wrong, which `value` tells."""
+        cdef int32_t start, stop
+        if not 0 <= first <= last <= self.entries:
+            return 0
+        start, stop = self.end(first), self.end(last)
+        return stop - start if 0 <= start <= stop <= self.data_size else 0
+
     cdef inline int value(self, Py_ssize_t row, Run *out) except -1:
         """The value of a row below `entries`: size -1 for a null."""
         cdef int32_t start = self.end(row), stop = self.end(row + 1)
@@ -66,6 +74,13 @@ cdef Source source(object columns, str name, Py_ssize_t stop):
 cdef class Maps:
     """The properties column: which entries a row has, their names and values."""
     cdef Source rows, names, values
+
+    cdef Py_ssize_t room(self, Py_ssize_t start, Py_ssize_t stop) noexcept:
+        """How many bytes the entries of these rows take, with a separator behind each name and value."""
+        cdef int32_t first = self.rows.end(start), last = self.rows.end(stop)
+        if not 0 <= first <= last <= self.names.entries:
+            return 0
+        return self.names.span(first, last) + self.values.span(first, last) + 2 * (last - first)
 
     cdef int write(self, mq_writer *w, Py_ssize_t row) except -1:
         cdef int32_t entry, start = self.rows.end(row), stop = self.rows.end(row + 1)
@@ -136,6 +151,17 @@ cdef class Rows:
             self.flags = run.at
         return 0
 
+    cdef Py_ssize_t room(self, Py_ssize_t start, Py_ssize_t stop):
+        """About how many bytes the rows take: what their columns hold, and what stands around it."""
+        cdef Py_ssize_t size = (ELEMENT + AROUND) * (stop - start)
+        if self.bodies is not None:
+            size += self.bodies.span(start, stop)
+        if self.keys is not None:
+            size += self.keys.span(start, stop)
+        if self.tags is not None:
+            size += self.tags.span(start, stop)
+        return size if self.entries is None else size + self.entries.room(start, stop)
+
     cdef int write(self, mq_writer *w, Py_ssize_t row) except -1:
         """One row: room for all but the map's entries is taken at once, the sizes are put in when they are known."""
         cdef Run body, key, tag
@@ -199,7 +225,7 @@ def encode_columns(columns not None, Py_ssize_t start, Py_ssize_t stop, *, Uniqu
     rows.unique, rows.now_ms, rows.wait = unique, now_ms, wait
     if rows.bodies is None and start < stop:
         raise ConfigError("a body is null or there is no column of them")
-    mq_writer_open(&w, 256 * (stop - start))
+    mq_writer_open(&w, rows.room(start, stop))
     try:
         for row in range(start, stop):
             rows.write(&w, row)

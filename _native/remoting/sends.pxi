@@ -51,6 +51,6 @@ cdef class SendHead:
             mq_write(&c.out, PyBytes_AS_STRING(self.behind), PyBytes_GET_SIZE(self.behind))
             end_header(&c, number, marks, "PYTHON", None, 479)
             write_run(&c.out, content)
-            return finish(&c)
+            return finish(&c, 0)
         finally:
             mq_writer_drop(&c.out)

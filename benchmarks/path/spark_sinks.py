@@ -7,6 +7,8 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
+from mqclient.spark.pulsar_sink import ENTRY
+
 
 class NothingFormat(DataSource):
     """Record batches come and are dropped: the ceiling of any sink."""
@@ -35,7 +37,11 @@ def official_pulsar(url: str, topic: str) -> Callable[[Iterable[Any]], None]:
         logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         client = pulsar.Client(url, logger=logger)
         producer = client.create_producer(
-            topic, batching_enabled=True, batching_max_messages=1000, block_if_queue_full=True
+            topic,
+            batching_enabled=True,
+            batching_max_messages=1000,
+            batching_max_allowed_size_in_bytes=ENTRY,
+            block_if_queue_full=True,
         )
         for row in rows:
             producer.send_async(bytes(row.value), None, partition_key=row.key)

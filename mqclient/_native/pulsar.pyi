@@ -95,6 +95,12 @@ class FrameReader:
         """One non-blocking recv straight into the buffer, the GIL kept. The number is the bytes received, 0 at end of
         stream, or -errno (`WOULD_BLOCK` when there was nothing)."""
 
+    def vacancy(self) -> memoryview:
+        """Where bytes may be received; good until `filled`, which must be called next."""
+
+    def filled(self, count: int, /) -> list[_Event]:
+        """So many bytes came into the vacancy; then as `feed`."""
+
     def wait(self, fd: int, ms: int, bell: int = -1, /) -> int:
         """Wait without the GIL, up to `ms` (-1: for ever): 0 once there is something to receive, or the end of the
         stream; `WOULD_BLOCK` when the time is over or only the bell, a second descriptor, became readable; -EINTR after

@@ -83,6 +83,12 @@ class FrameReader:
     def receive_into(self, fd: int) -> tuple[list[Frame], int]:
         """One non-blocking recv straight into the buffer, the GIL kept. The number is the bytes received, 0 at end of
         stream, or -errno (`WOULD_BLOCK` when there was nothing)."""
+    def vacancy(self) -> memoryview:
+        """Where bytes may be received; good until `filled`, which must be called next."""
+
+    def filled(self, count: int) -> list[Frame]:
+        """So many bytes came into the vacancy; every frame that is now complete."""
+
     def wait(self, fd: int, ms: int, bell: int = -1) -> int:
         """Wait without the GIL, up to `ms` (-1: for ever): 0 once there is something to receive, or the end of the
         stream; `WOULD_BLOCK` when the time is over or only the bell, a second descriptor, became readable; -EINTR after
@@ -104,9 +110,10 @@ def encode_frame(
     language: str = "PYTHON",
     version: int = 479,
     serialize: int = 0,
+    behind: int = 0,
 ) -> bytes:
     """Any command: cold requests and all responses (flag 1). Fields are written in the order given; a body given as a
-    list is joined without another copy."""
+    list is joined without another copy. `behind`: so many bytes of the body the caller sends after what this gives."""
 
 def encode_send(
     opaque: int,
@@ -132,6 +139,7 @@ def encode_send(
     language: str = "PYTHON",
     version: int = 479,
     serialize: int = 0,
+    behind: int = 0,
 ) -> bytes:
     """SEND_MESSAGE_V2 (310), a batch (320 with batch=True) or a reply (325): short names a to n, then `extra`."""
 

@@ -100,8 +100,16 @@ class Link:
         if empty and self.state == "open":
             self._driver.wants_write(self)
 
-    def send(self, request_id: int, frame: Buffer, slot: Waiting, deadline: float, request: str) -> None:
-        """Write a request whose reply, deadline or loss completes the slot."""
+    def send(
+        self,
+        request_id: int,
+        frame: Buffer,
+        slot: Waiting,
+        deadline: float,
+        request: str,
+        behind: Buffer | None = None,
+    ) -> None:
+        """Write a request whose reply, deadline or loss completes the slot. `behind`: the rest of its frame."""
         state = self.state
         if state != "open" and state != "connecting":
             # Race: the connection failed before this request came; what the others were told is of use here, too.
@@ -117,6 +125,9 @@ class Link:
             self._driver.wants_write(self)
         outbox.append(frame)
         self.outbox_bytes += len(frame)
+        if behind is not None:
+            outbox.append(behind)
+            self.outbox_bytes += len(behind)
 
     # ---- told by the driver, inside an entry
 

@@ -375,8 +375,9 @@ class Gathering:
         batch = self._new_batch(ROWS)
         most = min(start + 1 + self._more(stop - start - 1), start + self.options.batch_max_messages)
         try:
+            room = min(self.options.batch_max_bytes, self._owner.limit // 2)  # a broker may take less than is usual
             payload, following = self._codec.encode_columns(
-                columns, start, most, sequence_id=batch.sequence_id, max_bytes=self.options.batch_max_bytes
+                columns, start, most, sequence_id=batch.sequence_id, max_bytes=room
             )
         except MQError:
             self.client.budget.give(*portion)

@@ -110,14 +110,20 @@ class Maker:
 
 
 def gathered(pieces: Iterable[Piece], maker: Maker, rows: int, size: int) -> Iterator[Any]:
-    """Record batches of so many rows or bytes: Spark does not join small ones."""
+    """Record batches of so many rows or bytes: Spark does not join small ones.
+
+    A piece of a third of that goes alone: joining copies, which costs more than Spark gains."""
     held: list[Piece] = []
     count = total = 0
     for piece in pieces:
         new, more = piece.last - piece.first, piece.size
-        if held and (count + new > rows or total + more > size):
+        alone = 3 * more >= size
+        if held and (alone or count + new > rows or total + more > size):
             yield maker.record_batch(held)
             held, count, total = [], 0, 0
+        if alone:
+            yield maker.record_batch([piece])
+            continue
         held.append(piece)
         count += new
         total += more

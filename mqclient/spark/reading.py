@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqclient.errors import ConfigError, MQError
-from mqclient.spark import pulsar_source, rocketmq_source
+from mqclient.spark import memory, pulsar_source, rocketmq_source
 from mqclient.spark.clients import CLIENTS
 from mqclient.spark.filters import Bounds
 from mqclient.spark.plan import Limit
@@ -199,6 +199,7 @@ def record_batches(format: str, options: ReadOptions, partition: Any, schema: An
     """Runs in the task. Where nothing is planned, Spark runs one task all the same, with a partition of its own."""
     if not isinstance(partition, Part):
         return iter(())
+    memory.keep()
     arrow_schema = to_arrow_schema(schema, **ZONE)
     found: Iterator[Any] = SYSTEMS[format].read(options, partition.range, arrow_schema)
     return found

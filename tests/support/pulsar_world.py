@@ -76,6 +76,9 @@ class Transport:
     def is_closing(self) -> bool:
         return not self._wire.open
 
+    def write(self, frame: bytes) -> None:
+        self._wire.send(frame)
+
     def writelines(self, frames: Iterable[bytes]) -> None:
         self._wire.send(b"".join(frames))
 
@@ -117,6 +120,15 @@ def check(consumer: ConsumerEngine) -> None:
         assert account["here"] >= shown["mailbox"] + shown["untold"], shown
 
 
+def told(session: Session, data: bytes) -> None:
+    """As asyncio does it."""
+    while data and not session.closed:
+        room = session.get_buffer(-1)
+        part, data = data[: len(room)], data[len(room) :]
+        room[: len(part)] = part
+        session.buffer_updated(len(part))
+
+
 class PulsarWorld:
     """One broker at `pulsar://broker:6650`, and clients that find it; or a further one `at` a name in that world."""
 
@@ -152,7 +164,7 @@ class PulsarWorld:
         session._adopt(transport)
 
     def on_bytes(self, wire: Wire, data: bytes) -> None:
-        self.sessions[wire].data_received(data)
+        told(self.sessions[wire], data)
 
     def on_lost(self, wire: Wire) -> None:
         self.sessions[wire].connection_lost(None)
@@ -307,7 +319,7 @@ class RawClient:
     # ---- as a client
 
     def write(self, data: bytes) -> None:
-        self.session.data_received(data)
+        told(self.session, data)
         self.world.world.run()
 
     def tell(self, kind: str, **fields: Any) -> list[Any]:

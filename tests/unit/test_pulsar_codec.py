@@ -85,6 +85,26 @@ def test_bad_bytes_are_a_state_and_no_exception(codec: Impl, frame: bytes) -> No
     assert isinstance(reader.error, ProtocolError)
 
 
+def test_what_comes_into_the_vacancy_is_as_good_as_fed(codec: Impl) -> None:
+    entry = stored(codec, b"x" * 300_000, num_messages=1)
+    frame = codec.pulsar.encode_message(3, 5, 9, entry)
+    rest = memoryview(codec.pulsar.PING_FRAME + frame + codec.pulsar.PONG_FRAME)
+    reader, events = codec.pulsar.FrameReader(), []
+    while rest:
+        room = reader.vacancy()
+        part, rest = rest[: len(room)], rest[len(room) :]
+        room[: len(part)] = part
+        events += reader.filled(len(part))
+    assert [event[0] for event in events] == [codec.pulsar.PING, codec.pulsar.MESSAGE, codec.pulsar.PONG]
+    assert events[1][1].stored == entry
+    for count in (-1, len(reader.vacancy()) + 1):
+        with pytest.raises(ConfigError, match="cannot have come"):
+            reader.filled(count)
+    reader.vacancy()[:4] = b"\xff" * 4
+    assert reader.filled(4) == []
+    assert isinstance(reader.error, ProtocolError)
+
+
 def test_unknown_commands_are_told_with_their_bytes(codec: Impl) -> None:
     assert codec.pulsar.FrameReader().feed(codec.pulsar.encode_command(4711, b"\x08\x01")) == [(4711, b"\x08\x01")]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import final
 
 from mqclient._pure.pulsar.commands import Event, read_command
-from mqclient._pure.pulsar.fdio import receive, wait
+from mqclient._pure.pulsar.fdio import READ_SIZE, receive, wait
 from mqclient._pure.pulsar.wire import Buffer, Malformed, u32
-from mqclient.errors import ProtocolError
+from mqclient.errors import ConfigError, ProtocolError
 
 MAX_MESSAGE = 5242880
 FRAME_PADDING = 10240
@@ -17,13 +17,14 @@ FRAME_PADDING = 10240
 class FrameReader:
     """Frames of one connection, either side. Bad bytes put it in an error state; feeding never raises."""
 
-    __slots__ = ("_buffer", "_check_crc", "error", "max_frame")
+    __slots__ = ("_buffer", "_check_crc", "_vacancy", "error", "max_frame")
 
     def __init__(self, max_frame: int = MAX_MESSAGE + FRAME_PADDING, *, check_crc: bool = True) -> None:
         self.max_frame = max_frame
         self.error: ProtocolError | None = None
         self._check_crc = check_crc
         self._buffer = bytearray()
+        self._vacancy = memoryview(b"")
 
     @property
     def pending(self) -> int:
@@ -52,6 +53,18 @@ class FrameReader:
         """One non-blocking recv, then as `feed`; the bytes received, 0 at end of stream, or -errno."""
         data, got = receive(fd)
         return self.feed(data), got
+
+    def vacancy(self) -> memoryview:
+        """Where bytes may be received; good until `filled`, which must be called next."""
+        if not self._vacancy:
+            self._vacancy = memoryview(bytearray(READ_SIZE))
+        return self._vacancy
+
+    def filled(self, count: int, /) -> list[Event]:
+        """So many bytes came into the vacancy; then as `feed`."""
+        if not 0 <= count <= len(self._vacancy):
+            raise ConfigError(f"{count} bytes cannot have come, there is room for {len(self._vacancy)}")
+        return self.feed(self._vacancy[:count])
 
     def wait(self, fd: int, ms: int, bell: int = -1, /) -> int:
         """0 once there is something to receive; `WOULD_BLOCK` after `ms`, or when only the bell is readable."""

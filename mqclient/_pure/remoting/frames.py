@@ -106,12 +106,13 @@ class Frame:
 class FrameReader:
     """Cuts a byte stream into frames; stops, with `.error` set, at bytes that are none."""
 
-    __slots__ = ("_buffer", "_error", "_max_frame")
+    __slots__ = ("_buffer", "_error", "_max_frame", "_vacancy")
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self._max_frame = max_frame
         self._buffer = bytearray()
         self._error: ProtocolError | None = None
+        self._vacancy = memoryview(b"")
 
     @property
     def error(self) -> ProtocolError | None:
@@ -161,6 +162,18 @@ class FrameReader:
         except OSError as error:
             return [], -(error.errno or errno.EIO)
         return self.feed(data), len(data)
+
+    def vacancy(self) -> memoryview:
+        """Where bytes may be received; good until `filled`, which must be called next."""
+        if not self._vacancy:
+            self._vacancy = memoryview(bytearray(READ_SIZE))
+        return self._vacancy
+
+    def filled(self, count: int) -> list[Frame]:
+        """So many bytes came into the vacancy; every frame that is now complete."""
+        if not 0 <= count <= len(self._vacancy):
+            raise ConfigError(f"{count} bytes cannot have come, there is room for {len(self._vacancy)}")
+        return self.feed(self._vacancy[:count])
 
     def wait(self, fd: int, ms: int, bell: int = -1) -> int:
         """0 once there is something to receive; `WOULD_BLOCK` after `ms`, or when only the bell is readable."""
@@ -221,6 +234,7 @@ def encode_frame(
     language: str = "PYTHON",
     version: int = 479,
     serialize: int = JSON,
+    behind: int = 0,
 ) -> bytes:
     """Any command, with its fields in the order given."""
     for name, number in (("code", code), ("opaque", opaque), ("flag", flag), ("version", version)):
@@ -234,7 +248,9 @@ def encode_frame(
     else:
         raise ConfigError(f"header form {serialize} is not known")
     content = b"".join(body) if isinstance(body, (list, tuple)) else bytes(memoryview(body))  # type: ignore[arg-type]
-    size = 4 + len(head) + len(content)
+    if behind < 0:
+        raise ConfigError(f"{behind} bytes behind a frame")
+    size = 4 + len(head) + len(content) + behind
     if size + 4 > MAX_FRAME:
         raise ConfigError(f"frame of {size + 4} bytes; peers take {MAX_FRAME}")
     return b"".join((pack(">II", size, serialize << 24 | len(head)), head, content))
@@ -264,6 +280,7 @@ def encode_send(
     language: str = "PYTHON",
     version: int = 479,
     serialize: int = JSON,
+    behind: int = 0,
 ) -> bytes:
     """SEND_MESSAGE_V2, a batch or a reply, with the short field names."""
     fields = {
@@ -287,7 +304,15 @@ def encode_send(
     fields.update(extra or {})
     mark = ONEWAY if oneway else 0
     return encode_frame(
-        code, opaque, flag=mark, fields=fields, body=body, language=language, version=version, serialize=serialize
+        code,
+        opaque,
+        flag=mark,
+        fields=fields,
+        body=body,
+        language=language,
+        version=version,
+        serialize=serialize,
+        behind=behind,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqclient import _schema
 from mqclient.broker.control import Alarm, Fault
+from mqclient.broker.outgoing import write_parts
 from mqclient.broker.pulsar import (
     acks,
     connect,
@@ -45,8 +46,10 @@ OPENING = frozenset(("SUBSCRIBE", "PRODUCER"))
 """A scripted delay of these is a slow opening, which the client can overtake: their family sees to it."""
 
 
-class Session(asyncio.Protocol):
-    """Commands are handled in order; answers of slow ones come when they are ready."""
+class Session(asyncio.BufferedProtocol):
+    """Commands are handled in order; answers of slow ones come when they are ready.
+
+    What comes goes straight into the frame reader's buffer."""
 
     def __init__(self, door: PulsarDoor) -> None:
         self.door = door
@@ -90,10 +93,17 @@ class Session(asyncio.Protocol):
         self.door.sessions.add(self)
         self._alarm = self.house.clock.after(KEEP_ALIVE, self._keep_alive)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        vacancy: memoryview = self._reader.vacancy()
+        return vacancy
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._received(self._reader.filled(nbytes))
+
+    def _received(self, events: list[Any]) -> None:
         self._last_read = self.house.clock.mono()
         self._reads += 1
-        for event in self._reader.feed(data):
+        for event in events:
             if self.closed:
                 return
             self._on_event(event)
@@ -150,7 +160,7 @@ class Session(asyncio.Protocol):
         if self._out and self._transport is not None and not self.closed and not self._transport.is_closing():
             out, self._out = self._out, []
             if self.house.save():
-                self._transport.writelines(out)
+                write_parts(self._transport, out)
             else:
                 self._abort()
 

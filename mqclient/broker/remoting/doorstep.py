@@ -20,7 +20,15 @@ CHUNK: Final = 1 << 16
 MODES: Final = ("permissive", "enforcing", "disabled")
 
 
-def greeter(settings: Mapping[str, Any], make: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
+class Guest(asyncio.BufferedProtocol):
+    """Who is served in the end: reads from the socket into room of its own, and is told what a doorstep read."""
+
+    def data_received(self, data: bytes) -> None:
+        """As if it had come by `get_buffer`."""
+        raise NotImplementedError
+
+
+def greeter(settings: Mapping[str, Any], make: Callable[[], Guest]) -> Callable[[], asyncio.BaseProtocol]:
     """What listens for connections: the protocol itself, or somebody before it who looks at the first byte."""
     mode = str(settings.get("tlsServerMode", "permissive"))
     if mode not in MODES:
@@ -37,7 +45,7 @@ def greeter(settings: Mapping[str, Any], make: Callable[[], asyncio.Protocol]) -
 class Doorstep(asyncio.Protocol):
     """A connection that has not said anything yet."""
 
-    def __init__(self, make: Callable[[], asyncio.Protocol], context: ssl.SSLContext, enforce: bool) -> None:
+    def __init__(self, make: Callable[[], Guest], context: ssl.SSLContext, enforce: bool) -> None:
         self._make = make
         self._context = context
         self._enforce = enforce
@@ -64,7 +72,7 @@ class Doorstep(asyncio.Protocol):
 class Line(asyncio.Protocol):
     """The encrypted side of a connection; whoever serves it sees plain bytes on a transport of its own."""
 
-    def __init__(self, transport: asyncio.Transport, context: ssl.SSLContext, inner: asyncio.Protocol) -> None:
+    def __init__(self, transport: asyncio.Transport, context: ssl.SSLContext, inner: Guest) -> None:
         self._transport = transport
         self._inner = inner
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

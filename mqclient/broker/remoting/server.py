@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mqclient.broker.remoting.doorstep import greeter
+from mqclient.broker.outgoing import LARGE, write_parts
+from mqclient.broker.remoting.doorstep import Guest, greeter
 from mqclient.broker.trickle import Trickle
 from mqclient.errors import ConfigError, MQError
 from mqclient.rocketmq.codes import Request, Response
@@ -102,8 +103,8 @@ Handler = Callable[[Ask], Reply | None]
 """None: it answers later, or never."""
 
 
-class Peer(asyncio.Protocol):
-    """One connection."""
+class Peer(Guest):
+    """One connection. What comes goes straight into the frame reader's buffer; `data_received` is for doorsteps."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -142,8 +143,18 @@ class Peer(asyncio.Protocol):
             heard(None)
         self._server.on_lost(self)
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        vacancy: memoryview = self._reader.vacancy()
+        return vacancy
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._received(self._reader.filled(nbytes))
+
     def data_received(self, data: bytes) -> None:
-        self._frames.extend(self._reader.feed(data))
+        self._received(self._reader.feed(data))
+
+    def _received(self, frames: list[Any]) -> None:
+        self._frames.extend(frames)
         self._work()
         if self._reader.error is not None:
             LOG.warning("%s: closed after bad bytes: %s", self.address, self._reader.error)
@@ -176,19 +187,27 @@ class Peer(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def answer(self, frame: Any, reply: Reply) -> None:
+        given: Any = reply.body
+        body: Sequence[Buffer] = given if isinstance(given, (list, tuple)) else (given,)
+        size = sum(map(len, body))
+        apart = size >= LARGE  # it goes to the socket from where it lies
         self._write(
             self._server.house.impl.remoting.encode_frame(
                 int(reply.code),
                 frame.opaque,
                 flag=RESPONSE,
                 fields=reply.fields,
-                body=reply.body,
+                body=b"" if apart else body,
                 remark=reply.remark,
                 language="JAVA",
                 version=VERSION,
                 serialize=self._server.serialize,
+                behind=size if apart else 0,
             )
         )
+        if apart:
+            for part in body:
+                self._write(part)
 
     def pass_on(self, frame: Any, answered: Any) -> None:
         """Give the answer that somebody else made: code, remark, fields and body as they are."""
@@ -254,7 +273,7 @@ class Peer(asyncio.Protocol):
         # watch its descriptor again, and whoever gets that number next would never be read.
         if out and self._transport is not None and not self._transport.is_closing():
             if self._server.house.save():
-                self._transport.writelines(out)
+                write_parts(self._transport, out)
             else:
                 self.cut()
         if full and not self._slow and self._frames:

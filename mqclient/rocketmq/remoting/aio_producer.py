@@ -12,7 +12,7 @@ from mqclient.errors import MQError
 from mqclient.io.pickled import Lazily, revived
 from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt, Reply
 from mqclient.rocketmq.remoting.asking import prepare_reply, prepare_request, reply_steps, request_steps
-from mqclient.rocketmq.remoting.columns import Rows, prepare_rows, submit_rows
+from mqclient.rocketmq.remoting.columns import Rows, Sheaf, prepare_rows
 from mqclient.rocketmq.remoting.many import check_messages, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
@@ -92,9 +92,8 @@ class Producer(Lazily):
         `columns` says which column is the `body`, and which, if any, `keys`, `tag`, `properties` and `flag`; by default
         those of these names.
         """
-        prepared, deadline = prepare_rows(batch, columns), self._driver.deadline(timeout)
-        with self._driver.enter():
-            slot = submit_rows(self._engine, topic, prepared, deadline, queue)
+        deadline = self._driver.deadline(timeout)
+        slot = Sheaf(self._engine, topic, prepare_rows(batch, columns), deadline, queue).submit(self._driver)
         return checked(await self._driver.wait(slot), raise_on_error)
 
     def submit(self, message: Message, *, key: str | None = None, queue: MessageQueue | None = None) -> SendFuture:

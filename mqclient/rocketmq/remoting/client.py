@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from mqclient.config import TLS
 from mqclient.core.driver import Address, Driver, Now
 from mqclient.core.inflight import Waiting
-from mqclient.core.link import Link
+from mqclient.core.link import Buffer, Link
 from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timers
@@ -255,15 +255,22 @@ class ClientEngine:
         return slot
 
     def send_for(
-        self, waiting: Waiting, address: str, opaque: int, frame: bytes, deadline: float, request: str
+        self,
+        waiting: Waiting,
+        address: str,
+        opaque: int,
+        frame: bytes,
+        deadline: float,
+        request: str,
+        behind: Buffer | None = None,
     ) -> None:
-        """Send a frame that is encoded already; whoever waits for the answer is told."""
+        """Send a frame that is encoded already; whoever waits for the answer is told. `behind`: the rest of it."""
         if self._dresses:
-            frame = self._dresser.dress(frame)
+            frame, behind = self._dresser.dress(frame if behind is None else frame + behind), None
         link = self.links.get(address)
         if link is None or self.closed or (link.state != "open" and not link.usable):
             link = self.link(address)
-        link.send(opaque, frame, waiting, deadline, request)
+        link.send(opaque, frame, waiting, deadline, request, behind)
 
     def write(self, address: str, frame: bytes) -> None:
         """Send a request that nobody answers, encoded already."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,41 +53,66 @@ def prepare_rows(batch: Any, names: Mapping[str, str] | None) -> tuple[dict[str,
     return columns, len(batch)
 
 
-def submit_rows(
-    engine: ProducerEngine,
-    topic: str,
-    prepared: tuple[Mapping[str, Parts], int],
-    deadline: float | None,
-    queue: MessageQueue | None,
-) -> Slot[list[Rows]]:
-    """Send all rows to a topic, each batch to the next queue in turn, or all of them to one."""
-    check_topic(topic)
-    if queue is not None:
-        check_queue(queue, topic)
-    engine.check_open()
-    return run_steps(_rows_steps(engine, topic, prepared, engine.deadline(deadline), queue))
+Part = tuple[int, int, Any]
+"""Rows `start` to before `stop`, and the body of the request in which they travel."""
 
 
-def _rows_steps(
-    engine: ProducerEngine,
-    topic: str,
-    prepared: tuple[Mapping[str, Parts], int],
-    deadline: float,
-    queue: MessageQueue | None,
-) -> Steps[list[Rows]]:
-    columns, rows = prepared
-    sent: list[tuple[int, int, Slot[Stored]]] = []
-    for start, stop in cuts(columns, rows):
-        wall_ms = engine.client.driver.now.wall_ms
-        body = engine.remoting.encode_columns(columns, start, stop, unique=engine.client.keys, now_ms=wall_ms)
-        sending = Sending(engine, engine.preparer.batch(topic, body, [""] * (stop - start)), deadline, queue)
-        sent.append((start, stop, sending.start()))
-    yield gather([slot for _, _, slot in sent])
-    return [Rows(start, stop, _outcome(slot)) for start, stop, slot in sent]
+class Sheaf:
+    """One `send_arrow`: all rows to a topic, each batch to the next queue in turn, or all of them to one.
+
+    Each request leaves while the next one is made, so that brokers have work, and the bytes lie in the cache still.
+    """
+
+    def __init__(
+        self,
+        engine: ProducerEngine,
+        topic: str,
+        prepared: tuple[Mapping[str, Parts], int],
+        deadline: float | None,
+        queue: MessageQueue | None,
+    ) -> None:
+        check_topic(topic)
+        if queue is not None:
+            check_queue(queue, topic)
+        engine.check_open()
+        self._engine = engine
+        self._topic = topic
+        self._columns, self._rows = prepared
+        self._deadline = deadline
+        self._queue = queue
+        self._sent: list[tuple[int, int, Slot[Stored]]] = []
+
+    def submit(self, driver: Any) -> Slot[list[Rows]]:
+        """Outside of any entry: all of it is on its way; what became of it."""
+        for part in self._parts():
+            with driver.enter():
+                self._send(part)
+        with driver.enter():
+            return run_steps(self._outcome_steps())
+
+    def _parts(self) -> Iterator[Part]:
+        engine, columns = self._engine, self._columns
+        for start, stop in cuts(columns, self._rows):
+            wall_ms = engine.client.driver.now.wall_ms
+            yield (
+                start,
+                stop,
+                engine.remoting.encode_columns(columns, start, stop, unique=engine.client.keys, now_ms=wall_ms),
+            )
+
+    def _send(self, part: Part) -> None:
+        engine, (start, stop, body) = self._engine, part
+        self._deadline = engine.deadline(self._deadline)
+        prepared = engine.preparer.batch(self._topic, body, [""] * (stop - start))
+        self._sent.append((start, stop, Sending(engine, prepared, self._deadline, self._queue).start()))
+
+    def _outcome_steps(self) -> Steps[list[Rows]]:
+        yield gather([slot for _, _, slot in self._sent])
+        return [Rows(start, stop, _outcome(slot)) for start, stop, slot in self._sent]
 
 
 def _outcome(slot: Slot[Stored]) -> Any:
-    return slot.error if slot.error is not None else slot.result()[0]
+    return slot.error if slot.error is not None else slot.result().first
 
 
 def cuts(columns: Mapping[str, Parts], rows: int) -> list[tuple[int, int]]:

@@ -168,6 +168,16 @@ class Stored(Sequence[Receipt]):
         return receipts
 
     @property
+    def first(self) -> Receipt:
+        """The first of them, without the others."""
+        if len(self._ids) == 1 or self._receipts is not None:
+            return self.receipts()[0]
+        found: Receipt
+        (found,) = self._remoting.receipts(Receipt, self._frame, self._queue, self._ids[:1], self.status)
+        told = found.offset_id if found.offset_id.count(",") == len(self._ids) - 1 else ""
+        return found._replace(offset_id=told.partition(",")[0], transaction_id=None, recall_handle=None)
+
+    @property
     def region(self) -> str | None:
         """The broker's, if it wants traces."""
         frame = self._frame

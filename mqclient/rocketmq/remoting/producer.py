@@ -249,6 +249,26 @@ class ProducerEngine:
         )
         return frame
 
+    def encode_apart(self, opaque: int, prepared: Prepared, queue: MessageQueue) -> bytes:
+        """The request's frame up to its body, which is sent from where it lies."""
+        frame: bytes = self.remoting.encode_send(
+            opaque,
+            self.group,
+            queue.topic,
+            queue.queue_id,
+            prepared.properties,
+            b"",
+            born_at=self.client.driver.now.wall_ms,
+            code=prepared.code,
+            sys_flag=prepared.sys_flag,
+            flag=prepared.flag,
+            batch=prepared.code is _BATCH,
+            broker=queue.broker_name,
+            default_queues=self.options.new_topic_queues,
+            behind=len(prepared.body),
+        )
+        return frame
+
     def _head(self, queue: MessageQueue, code: Request) -> Any:
         """What requests to this queue have in common, made once."""
         heads = self._heads[code]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BUSY: Final = frozenset({Response.SYSTEM_BUSY, Response.SERVICE_NOT_AVAILABLE, Response.FLOW_CONTROL})
 NAMES: Final = {code: code.name for code in Request}
 """An enum's own `name` costs more than the look-up."""
+LARGE: Final = 1 << 15
+"""A body of so many bytes goes to the socket from where it lies; a smaller one is copied behind its header."""
 PAUSE: Final = 0.02
 """Before a busy broker is asked again, because there is no other; twice as long each time."""
 
@@ -84,13 +86,15 @@ class Sending(Slot[Stored]):
             queue = self._queue or engine.choose(route, prepared.key, self._avoid)
             address = client.sending_address(queue.broker_name)
             opaque = client.opaque()
-            frame = engine.encode(opaque, prepared, queue)
+            apart = len(prepared.body) >= LARGE
+            frame = (engine.encode_apart if apart else engine.encode)(opaque, prepared, queue)
             self._tries += 1
             self._at = queue
             self.where = address
             self._began = now
             until = self._cap(now, engine) if route.several and self._tries < self._attempts else self.deadline
-            client.send_for(self, address, opaque, frame, until, NAMES[prepared.code])
+            behind = prepared.body if apart else None
+            client.send_for(self, address, opaque, frame, until, NAMES[prepared.code], behind)
         except Exception as error:  # whatever it is: its sender hears of it, and nobody else's connection ends by it
             self._end(error)
 

@@ -98,5 +98,6 @@ def test_small_pieces_are_gathered_up_to_the_limits() -> None:
         return [len(batch) for batch in gathered(pieces, maker, rows, size)]
 
     assert sizes(10, 1 << 20, 4, 4, 4, 20, 1) == [8, 4, 20, 1]
-    assert sizes(1000, 80, 4, 4, 4) == [8, 4]
+    assert sizes(1000, 100, 4, 4, 4, 4) == [12, 4]
+    assert sizes(1000, 80, 1, 4, 1, 1) == [1, 4, 2]  # a large one alone, and not copied
     assert sizes(10, 10) == []

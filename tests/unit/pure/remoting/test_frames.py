@@ -61,6 +61,51 @@ def test_large_frames_through_small_reads(remoting: ModuleType) -> None:
     assert reader.pending == 0
 
 
+def test_what_comes_into_the_vacancy_is_as_good_as_fed(remoting: ModuleType) -> None:
+    data = SHEET_BINARY + remoting.encode_frame(0, 1, flag=1, body=os.urandom(3_000_000)) + SHEET_JSON
+    fed, filled = remoting.FrameReader(), remoting.FrameReader()
+    frames, rest, most = [], memoryview(data), 100
+    while rest:
+        room = filled.vacancy()
+        part, most = rest[: min(len(room), most)], 10 * most
+        room[: len(part)] = part
+        frames += filled.filled(len(part))
+        rest = rest[len(part) :]
+    assert [(frame.code, frame.body) for frame in frames] == [(one.code, one.body) for one in fed.feed(data)]
+    assert (filled.pending, filled.filled(0)) == (0, [])
+    for count in (-1, len(filled.vacancy()) + 1):
+        with pytest.raises(ConfigError, match="cannot have come"):
+            filled.filled(count)
+
+
+def test_bad_bytes_in_the_vacancy_are_a_state(remoting: ModuleType) -> None:
+    reader = remoting.FrameReader()
+    for bad in (b"\0\0\0\3junk", SHEET_JSON):
+        reader.vacancy()[: len(bad)] = bad
+        assert reader.filled(len(bad)) == []
+        assert isinstance(reader.error, ProtocolError)
+        assert reader.pending == 0
+
+
+def test_a_body_may_be_sent_behind_its_frame(remoting: ModuleType) -> None:
+    body = os.urandom(100)
+    whole = remoting.encode_frame(0, 1, flag=1, body=body)
+    assert remoting.encode_frame(0, 1, flag=1, behind=100) + body == whole
+    assert remoting.encode_frame(0, 1, flag=1, body=body[:40], behind=60) + body[40:] == whole
+    sent = {"born_at": 5, "batch": True}
+    whole = remoting.encode_send(1, "g", "T", 0, b"", body, **sent)
+    assert remoting.encode_send(1, "g", "T", 0, b"", b"", **sent, behind=100) + body == whole
+    for wrong in (-1, remoting.MAX_FRAME, 2**62):
+        with pytest.raises(ConfigError):
+            remoting.encode_frame(0, 1, behind=wrong)
+
+
+@pytest.mark.parametrize("text", ["x" * 5000 + '"\\\n' + "y" * 33, "\x1f" * 40, "z" * 15 + "\x7f\u20ac" + "w" * 16, ""])
+def test_long_texts_survive_their_json(remoting: ModuleType, text: str) -> None:
+    (frame,) = remoting.FrameReader().feed(remoting.encode_frame(0, 1, fields={"a": text, "b": "c"}))
+    assert (frame.pick(("a", "b")), frame.field("a")) == ((text, "c"), text)
+
+
 def test_frames_cannot_be_made_nor_changed_and_show_no_body(remoting: ModuleType) -> None:
     (frame,) = remoting.FrameReader().feed(remoting.encode_frame(1, 2, flag=3, body=b"secret", remark="why"))
     assert repr(frame) == "<Frame response code=1 opaque=2 body=6 bytes>"

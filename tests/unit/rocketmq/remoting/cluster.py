@@ -70,6 +70,9 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return not self._wire.open
 
+    def write(self, data: Any) -> None:
+        self._wire.send(bytes(data))
+
     def writelines(self, list_of_data: Any) -> None:
         self._wire.send(b"".join(list_of_data))
 

@@ -9,7 +9,7 @@ import pytest
 from mqclient.errors import ConfigError, MQError
 from mqclient.rocketmq.model import MessageQueue
 from mqclient.rocketmq.remoting import columns as module
-from mqclient.rocketmq.remoting.columns import cuts, prepare_rows, submit_rows
+from mqclient.rocketmq.remoting.columns import Sheaf, cuts, prepare_rows
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
@@ -32,8 +32,8 @@ def send(cluster: VirtualCluster, batch: Any, topic: str = "orders", **given: An
     client = cluster.client()
     with client.driver.enter():
         engine = ProducerEngine(client.engine, "g")
-        slot = submit_rows(engine, topic, prepare_rows(batch, given.get("columns")), None, given.get("queue"))
-    return client.driver.wait(slot)
+    sheaf = Sheaf(engine, topic, prepare_rows(batch, given.get("columns")), None, given.get("queue"))
+    return client.driver.wait(sheaf.submit(client.driver))
 
 
 def stored(cluster: VirtualCluster, queue: MessageQueue = QUEUE) -> list[Any]:

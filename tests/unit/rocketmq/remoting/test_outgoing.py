@@ -74,6 +74,8 @@ def answer(codec: Any, code: int = 0, **fields: str) -> Any:
 def test_receipts_of_a_batch(codec: Any) -> None:
     frame = answer(codec, queueId="1", queueOffset="7", msgId="A,B,C", MSG_REGION="here")
     stored = Stored(codec.remoting, ["x", "y", "z"], frame, QUEUE)
+    first = stored.first
+    assert first == stored[0] == stored.first
     assert stored.receipts() == [stored[0], stored[1], stored[2]] == stored[0:3]
     assert (stored[2].offset, stored[2].message_id, stored[2].offset_id) == (9, "z", "C")
     assert (len(stored), stored.region, stored[0].queue) == (3, "here", QUEUE)
@@ -84,6 +86,7 @@ def test_receipts_of_a_batch(codec: Any) -> None:
 def test_an_answer_with_one_id_for_all_and_another_queue(codec: Any) -> None:
     frame = answer(codec, 11, queueId="3", queueOffset="7", msgId="A", TRACE_ON="false")
     stored = Stored(codec.remoting, ["x", "y"], frame, QUEUE)
+    assert stored.first == stored[0]
     assert [receipt.offset_id for receipt in stored.receipts()] == ["", ""]
     assert stored.receipts()[1].queue == QUEUE._replace(queue_id=3)
     assert (stored.status, stored.region) == ("SLAVE_NOT_AVAILABLE", None)
@@ -92,6 +95,7 @@ def test_an_answer_with_one_id_for_all_and_another_queue(codec: Any) -> None:
 def test_a_single_answer_has_its_transaction_and_handle(codec: Any) -> None:
     frame = answer(codec, queueId="1", queueOffset="7", msgId="A", transactionId="T", recallHandle="H")
     (receipt,) = Stored(codec.remoting, ["x"], frame, QUEUE).receipts()
+    assert receipt == Stored(codec.remoting, ["x"], frame, QUEUE).first
     assert type(receipt) is Receipt
     assert (receipt.transaction_id, receipt.recall_handle) == ("T", "H")
 
