@@ -54,7 +54,8 @@ class AsyncioDriver:
         self.now = Now(self._loop.time(), time_ns() // 1_000_000)
         self._context = copy_context()
         self._alarmed: Alarmed | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._due = 0.0  # of the alarm: handles of uvloop do not tell, if the time was over when they were made
         self._inside = False
         self._deliveries: list[tuple[Callable[[Any], None], Any]] = []
         self._turn_ends: list[Callable[[], None]] = []
@@ -137,10 +138,10 @@ class AsyncioDriver:
 
     def arm(self, when: float) -> None:
         if self._alarm is not None:
-            if self._alarm.when() <= when:
+            if self._due <= when:
                 return
             self._alarm.cancel()
-        self._alarm = self._loop.call_at(when, self._fire)
+        self._due, self._alarm = when, self._loop.call_at(when, self._fire)
 
     def end_of_turn(self, call: Callable[[], None]) -> None:
         self._turn_ends.append(call)
@@ -196,7 +197,7 @@ class AsyncioDriver:
         return slot.result()
 
     def _overdue(self, future: asyncio.Future[None], deadline: float) -> None:
-        if self._alarm is not None and self._alarm.when() <= deadline:
+        if self._alarm is not None and self._due <= deadline:
             self._fire()  # the engine has the same deadline, and a better word for it
         if not future.done():
             future.set_exception(DeadlineError("the time given ran out"))
@@ -221,14 +222,13 @@ class AsyncioDriver:
     # ---- the loop's side
 
     def _fire(self) -> None:
-        due = self._alarm
-        if due is None:
+        if self._alarm is None:
             return
-        due.cancel()
+        self._alarm.cancel()
         self._alarm = None
         with self as now:
-            if now.mono < due.when():  # loops wake a little early, by the resolution of their clock
-                now = self.now = Now(due.when(), now.wall_ms)
+            if now.mono < self._due:  # loops wake a little early, by the resolution of their clock
+                now = self.now = Now(self._due, now.wall_ms)
             if self._alarmed is not None:
                 self._tell(self._alarmed, now)
 

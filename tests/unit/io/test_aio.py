@@ -470,6 +470,9 @@ def test_uvloop_is_welcome() -> None:
         with driver.enter():
             slept = engine.timers.sleep(0.02)
         await driver.wait(slept, driver.deadline(5))
+        with driver.enter():
+            late = engine.timers.sleep(-1)  # a busy loop arms timers whose time is over
+        await driver.wait(late, driver.deadline(5))
         engine.close()
         await driver.close()
 
