@@ -20,6 +20,8 @@ from mqclient.broker import EmbeddedBroker
 
 CITIES = ("Berlin", "Lagos", "Lima", "Osaka")
 WIDTH = 40
+PATIENCE = 120.0
+"""Seconds for the first batch: a busy machine takes its time for starting Python workers."""
 
 
 def generate(name_server: str, stop: threading.Event) -> None:
@@ -74,12 +76,14 @@ def start(broker: EmbeddedBroker, checkpoint: str) -> Any:
 
 
 def watch(query: Any, seconds: float) -> int:
-    """One line for each batch; how many orders were read."""
+    """One line for each batch, so long after the first one; how many orders were read."""
     shown, orders = -1, 0
-    until = time.monotonic() + seconds
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until and query.isActive:
         progress = query.lastProgress
         if progress and progress["batchId"] > shown and progress["numInputRows"]:
+            if not orders:
+                until = time.monotonic() + seconds
             shown = progress["batchId"]
             rows, rate = progress["numInputRows"], progress["processedRowsPerSecond"]
             bar = "█" * min(WIDTH, round(rate / 250))
@@ -88,6 +92,8 @@ def watch(query: Any, seconds: float) -> int:
         time.sleep(0.2)
     if query.exception() is not None:
         raise SystemExit(str(query.exception()))
+    if not orders:
+        raise SystemExit(f"no order came through Spark in {PATIENCE:.0f} s: {query.status['message']}")
     return orders
 
 
