@@ -39,6 +39,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "mqclient/pulsar/intake.py": tuple(
         f"tests/unit/pulsar/test_{name}.py" for name in ("intake", "by_batch", "chunks", "dead_letter", "adaptive")
     ),
+    "mqclient/pulsar/producer.py": ("tests/unit/pulsar/test_producer.py", "tests/unit/pulsar/test_train.py"),
     "mqclient/pulsar/schema/": ("tests/unit/pulsar/schema",),
     "mqclient/pulsar/aio": ("tests/api/async_/test_pulsar",),
     "mqclient/rocketmq/aio.py": ("tests/api/async_/test_rocketmq",),

@@ -129,3 +129,20 @@ def test_at_the_end_no_alarm_is_left(world: PulsarWorld, opened: Opened) -> None
     world.steps(producer.client, producer.close_steps)
     assert all(future.done() for future in futures)
     assert len(producer._held) == 0
+
+
+def test_those_that_no_train_takes_are_held_as_well(world: PulsarWorld, opened: Opened) -> None:
+    """Properties make an entry of its own."""
+    producer, writes = opened(5.0, linger=0.02)
+    with producer.client.driver.enter():
+        for number in range(4):
+            producer.submit(prepare(b"%d" % number, None, {"n": "1"}))
+    assert writes == [1]
+    world.world.advance(0.03)
+    assert writes == [1, 3]
+    with producer.client.driver.enter():
+        producer.submit(prepare(b"4", None, {"n": "1"}))
+        producer.submit(prepare(bytes(holding.MOST), None, {"n": "1"}))
+    assert writes == [1, 3, 2]
+    world.world.advance(6)
+    assert bodies(world)[:5] == [b"0", b"1", b"2", b"3", b"4"]

@@ -123,3 +123,34 @@ def test_its_end(world: PulsarWorld) -> None:
     slot = world.ask(producer.client, lambda: producer.send_many([prepare(b"x", "a"), prepare(b"y", "b")]))
     world.world.advance(3)
     assert {type(one) for one in results(slot.result())} == {DeadlineError}
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_message_that_cannot_be_written_leaves_nothing_behind(world: PulsarWorld, before: int) -> None:
+    producer = world.producer(world.client(), "t", batching="key")
+    client, wrong = producer.client, (b"wrong", "new", {"n": 1}, 0, None, -1, False)
+    with client.driver.enter():
+        futures = [producer.submit(prepare(b"%d" % number, "old")) for number in range(before)]
+        with pytest.raises(TypeError, match="str wanted"):
+            producer.submit(wrong)
+        futures.append(producer.submit(prepare(b"right", "old")))
+    world.world.run()
+    assert all(future.done() for future in futures if future is not None)
+    assert [body for _, entry in stored(world) for _, body in entry][-1] == b"right"
+    assert (client.budget.bytes, client.budget.items) == (0, 0)
+
+
+def test_each_message_reserves_its_own_room_so_none_joins(world: PulsarWorld) -> None:
+    world.world.latency = 1.0
+    producer = world.producer(world.client(), "t", batching="key")
+    with producer.client.driver.enter():
+        producer.submit(prepare(b"0", "a"))
+        producer.submit(prepare(b"1", "a"))
+    assert producer.board(prepare(b"2", "a")) is None
+
+
+def test_rows_are_not_sorted_by_key(world: PulsarWorld) -> None:
+    producer = world.producer(world.client(), "t", batching="key")
+    with producer.client.driver.enter():
+        slot = producer.send_rows({}, 1)
+    assert isinstance(slot.error, ConfigError)

@@ -9,7 +9,9 @@ import pytest
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.client import ClientEngine
+from mqclient.pulsar.outgoing import prepare
 from mqclient.pulsar.pending import Pending
+from mqclient.pulsar.train import Train
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -64,3 +66,22 @@ def test_without_a_timeout_it_waits(world: PulsarWorld) -> None:
         pending.append(waiting)
     world.world.advance(1000)
     assert not waiting.done
+
+
+def test_a_train_falls_apart_into_entries_among_the_others(world: PulsarWorld) -> None:
+    client = world.client()
+    pending = Pending(client.timers, "t", 5.0)
+    producer = world.producer(client, "t", batching=False)
+    with client.driver.enter() as now:
+        entries = producer.framer.train(4, now.wall_ms, 1000, 1000)
+        assert all(entries.add(prepare(b"%d" % number)) == number for number in range(3))
+        train = Train(client, -1, entries, now.mono + 5, now.mono + 1)
+        train.close()
+        first = batch(client, 3, 1, 5)
+        pending.append(first)
+        pending.append(train)
+        assert pending.messages == 4
+        assert pending.find(2) is None
+        found = pending.find(5)
+        assert [one.sequence_id for one in pending] == [3, 4, 5, 6]
+        assert found is list(pending)[2]
