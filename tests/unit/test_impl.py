@@ -69,10 +69,11 @@ def test_nothing_else_is_invented() -> None:
 
 
 def test_what_needs_no_client_takes_what_is_there(fresh: pytest.MonkeyPatch) -> None:
-    fresh.setenv("MQCLIENT_IMPL", "native")
-    assert _impl.usable() is _impl.default
+    fresh.setenv("MQCLIENT_IMPL", "pure")
+    pure = _impl.usable()
+    assert pure is _impl.default
     vars(_impl).pop("default")
-    pure = _impl.select("pure")
+    fresh.setenv("MQCLIENT_IMPL", "native")
     fresh.setattr(_impl, "_loaded", {"pure": pure})
     fresh.setattr(_impl, "MODULES", ("missing",))
     assert _impl.usable() is pure
