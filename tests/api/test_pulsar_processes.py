@@ -49,7 +49,8 @@ for number in range(50):
 
 
 def run(program: str, *arguments: str) -> tuple[int, str]:
-    line = [sys.executable, "-c", program, *arguments]
+    # from 3.12 on, Python says that forks and threads are no friends
+    line = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, *arguments]
     done = subprocess.run(line, capture_output=True, text=True, timeout=WITHIN, check=False)
     return done.returncode, done.stdout + done.stderr
 
