@@ -136,14 +136,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any,
 
 
 def places() -> Iterator[Any]:
-    """In soak a hundred moments, half of them on the standalone cluster, and some on real brokers."""
+    """In soak a hundred moments, half of them on the standalone cluster, and some on real brokers: beside their JVMs a
+    run takes long on two cores."""
     for seed in range(10):
         master = LOCAL_CLUSTER if seed % 2 == 0 else "standalone"
         marks = [pytest.mark.soak] if seed else []
         yield pytest.param(("embedded", master), seed, marks=marks, id=f"embedded-{master.split('[')[0]}-{seed}")
     for seed in range(10, 12):
-        marks = [pytest.mark.real, *([pytest.mark.soak] if seed > 10 else [])]
-        yield pytest.param(("real", LOCAL_CLUSTER), seed, marks=marks, id=f"real-{seed}")
+        yield pytest.param(("real", LOCAL_CLUSTER), seed, marks=[pytest.mark.real, pytest.mark.soak], id=f"real-{seed}")
 
 
 @pytest.mark.ci
