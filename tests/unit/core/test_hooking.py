@@ -13,6 +13,7 @@ import pytest
 from mqclient.core.hooking import ConsumeHooks, SendHooks, TraceContext, traceparent
 from mqclient.errors import ConfigError
 from mqclient.hooks import Consumed, Sent
+from tests.support.span import Span
 
 LOG = logging.getLogger("mqclient.test")
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -25,28 +26,6 @@ def test_without_one_it_begins_one() -> None:
     TraceContext().before_send(None, added)
     version, trace, span, flags = added["traceparent"].split("-")
     assert (version, len(trace), len(span), flags) == ("00", 32, 16, "01")
-
-
-class Span:
-    """A hook around handlers that notes what it sees, and one that listens."""
-
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-        self.told: list[Consumed] = []
-
-    @contextmanager
-    def around_consume(self, messages: Any) -> Iterator[None]:
-        self.seen.append(("begins", len(messages)))
-        try:
-            yield
-        except ValueError as error:
-            self.seen.append(("failed", str(error)))
-            raise
-        else:
-            self.seen.append("ended")
-
-    def after_consume(self, consumed: Consumed) -> None:
-        self.told.append(consumed)
 
 
 class Failing:

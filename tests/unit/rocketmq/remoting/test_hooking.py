@@ -16,6 +16,7 @@ from mqclient.rocketmq.remoting.hooking import Hooks
 from mqclient.rocketmq.remoting.many import plan, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
+from tests.support.span import Span
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -106,28 +107,6 @@ def test_reserved_names_are_not_for_hooks_and_a_hook_does_something() -> None:
     assert Hooks([Rude()]).properties(Message("t", b"x")) == {"fine": "yes"}
     with pytest.raises(ConfigError, match="neither before_send"):
         Hooks([object()])
-
-
-class Span:
-    """A hook around handlers that notes what it sees, and one that listens."""
-
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-        self.told: list[Consumed] = []
-
-    @contextmanager
-    def around_consume(self, messages: Any) -> Iterator[None]:
-        self.seen.append(("begins", len(messages)))
-        try:
-            yield
-        except ValueError as error:
-            self.seen.append(("failed", str(error)))
-            raise
-        else:
-            self.seen.append("ended")
-
-    def after_consume(self, consumed: Consumed) -> None:
-        self.told.append(consumed)
 
 
 class FailingAround:
