@@ -60,7 +60,7 @@ def test_a_pull_under_way_has_not_the_last_word(cluster: VirtualCluster, model: 
     cluster.fill("orders", 3)
     client = cluster.client()
     push = client.push("g", "orders", start="first", pull_batch=3, orderly=model == "orderly")
-    cluster.world.advance(1)
+    cluster.world.advance(12)  # the first word about the topic is told, and pulls may tell the next
     cluster.control.delay("PULL_MESSAGE", 0.5, times=9)  # the broker looks at it after what the closing tells
     cluster.fill("orders", 6)
     cluster.world.advance(0.1)
@@ -75,7 +75,7 @@ def test_a_pull_under_way_has_not_the_last_word(cluster: VirtualCluster, model: 
 def test_a_broker_that_says_nothing_does_not_keep_us(cluster: VirtualCluster) -> None:
     cluster.fill("orders", 3)
     push = cluster.client().push("g", "orders", start="first", pull_batch=3)
-    cluster.world.advance(1)
+    cluster.world.advance(12)
     cluster.control.drop("PULL_MESSAGE", times=9)
     cluster.fill("orders", 6)
     cluster.world.advance(0.1)

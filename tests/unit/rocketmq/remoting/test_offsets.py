@@ -46,7 +46,7 @@ def test_marks_only_rise_and_puts_go_anywhere(client: VirtualClient) -> None:
     offsets = RemoteOffsets(client.engine, "g")
     offsets.mark(QUEUE, 5)
     offsets.mark(QUEUE, 3)
-    assert offsets.told_by_pull(QUEUE) == 5
+    assert offsets.memory == {QUEUE: 5}
     offsets.put(QUEUE, 1)
     assert offsets.memory == {QUEUE: 1}
 
@@ -103,6 +103,48 @@ def test_the_last_word_comes_after_what_was_told_before(client: VirtualClient) -
     client.cluster.world.advance(2)
     assert slot.done
     assert stored(client) == {0: 6}
+
+
+def test_the_first_word_about_a_topic_is_alone(client: VirtualClient) -> None:
+    """Two at once, and a real broker that makes its table of the topic for both of them keeps only one."""
+    offsets = RemoteOffsets(client.engine, "g")
+    control = client.cluster.control
+    with client.driver.enter():
+        offsets.mark(QUEUE, 5)
+        offsets.mark(OTHER, 7)
+        assert offsets.told_by_pull(QUEUE) == 0  # a pull's word would be one of the two
+        control.delay("UPDATE_CONSUMER_OFFSET", 1.0)
+        slot = run_steps(offsets.flush_steps())
+    client.cluster.world.advance(0.5)
+    assert control.count("UPDATE_CONSUMER_OFFSET") == 1
+    client.cluster.world.advance(1)
+    assert slot.done
+    assert stored(client) == {0: 5, 1: 7}
+    with client.driver.enter():
+        assert offsets.told_by_pull(QUEUE) == 5
+        offsets.mark(QUEUE, 6)
+        offsets.mark(OTHER, 8)
+        control.delay("UPDATE_CONSUMER_OFFSET", 1.0, times=2)
+        offsets.flush()
+    client.cluster.world.advance(0.5)
+    assert control.count("UPDATE_CONSUMER_OFFSET") == 4  # later words are told at once
+    client.cluster.world.advance(1)
+    assert stored(client) == {0: 6, 1: 8}
+
+
+def test_after_a_first_word_that_was_lost_the_next_is_first(client: VirtualClient) -> None:
+    offsets = RemoteOffsets(client.engine, "g")
+    client.cluster.control.cut("UPDATE_CONSUMER_OFFSET")
+    with client.driver.enter():
+        offsets.mark(QUEUE, 5)
+        offsets.mark(OTHER, 7)
+        offsets.flush()
+    client.cluster.world.advance(5)
+    with client.driver.enter():
+        offsets.flush()
+    client.cluster.world.advance(5)
+    assert stored(client) == {0: 5, 1: 7}
+    assert offsets.told_by_pull(OTHER) == 7
 
 
 def test_what_a_broker_did_not_hear_is_told_again(client: VirtualClient) -> None:
