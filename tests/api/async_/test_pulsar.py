@@ -301,9 +301,14 @@ async def test_an_unloaded_topic_is_found_again(pulsar: PulsarCluster, topic: st
             await producer.send(b"before")
             await consumer.ack_confirmed(await consumer.receive(5))
             pulsar.unload(topic)
-            assert await producer.send(b"after", timeout=5)
-            assert (await consumer.receive(5)).body == b"after"
-            assert consumer.diagnose()["epoch"] == 2
+            assert await producer.send(b"after", timeout=20)
+            message = await consumer.receive(20)
+            if message.body == b"before":
+                # Race: a real broker confirms a subscription's first acknowledgement while it still makes the ledger
+                # that is to hold it, and an unload in between loses it (4.2.4: 5 of 150, its cursor in NoLedger).
+                message = await consumer.receive(20)
+            assert message.body == b"after"
+            assert consumer.diagnose()["epoch"] >= 2
 
 
 async def test_a_wrong_token_is_an_error_at_once(topic: str, impl: str) -> None:
