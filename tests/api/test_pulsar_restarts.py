@@ -37,7 +37,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "alone": {"batching": False},
     "in parts": {"batching": False, "chunking": True, "chunk_size": 500},
 }
-LONG = 60.0
+LONG = 180.0
 
 
 class Embedded:

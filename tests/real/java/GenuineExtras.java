@@ -73,7 +73,7 @@ public class GenuineExtras {
     }
 
     static Object wait(Set<String> seen, int count) throws Exception {
-        long until = System.currentTimeMillis() + 20000;
+        long until = System.currentTimeMillis() + 60000;
         while (seen.size() < count && System.currentTimeMillis() < until) {
             Thread.sleep(20);
         }
