@@ -173,7 +173,7 @@ class FrameReader:
         """So many bytes came into the vacancy; every frame that is now complete."""
         if not 0 <= count <= len(self._vacancy):
             raise ConfigError(f"{count} bytes cannot have come, there is room for {len(self._vacancy)}")
-        data, self._vacancy = self._vacancy[:count], memoryview(b"")  # ten thousand idle connections would each hold one
+        data, self._vacancy = self._vacancy[:count], memoryview(b"")  # else each idle connection would hold one
         return self.feed(data)
 
     def wait(self, fd: int, ms: int, bell: int = -1) -> int:
