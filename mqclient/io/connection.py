@@ -120,6 +120,11 @@ class Connection:
                 return frames, total or -errno.EAGAIN
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
                 count = 0
+            except OSError:
+                # OpenSSL 3.6 (CPython 3.14) answers by itself what it reads, and the other side may be gone.
+                if not frames:
+                    raise
+                count = 0
             if not count:
                 return frames, total  # the next read tells the end again
             total += count
