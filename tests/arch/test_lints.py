@@ -42,7 +42,9 @@ def test_the_format_is_the_formatters() -> None:
 
 @pytest.mark.timeout(600)
 def test_types_are_strict() -> None:
-    run("mypy")
+    # Without a JDK `make test` installs no pyspark, and what its classes are is not known.
+    unknown = [] if importlib.util.find_spec("pyspark") else ["--allow-subclassing-any", "--no-warn-unused-ignores"]
+    run("mypy", *unknown)
 
 
 @pytest.mark.timeout(600)

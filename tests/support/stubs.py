@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,11 @@ def allowed(stub: ast.Module, module: str, *, pure: bool) -> Iterator[str]:
                 yield rf"{base}\.{node.name}"
         elif name := alias(node):
             yield rf"{base}\.{name}"
+        elif isinstance(node, ast.FunctionDef) and not pure and sys.version_info >= (3, 14):
+            # There the interpreter shows each native function of one argument as `(self, object, /)`.
+            parameters = node.args.posonlyargs + node.args.args
+            if len(parameters) == 1 and not node.args.kwonlyargs:
+                yield rf"{base}\.{node.name}"
 
 
 def is_for_typing(node: ast.ClassDef) -> bool:
