@@ -105,7 +105,7 @@ class RemoteOffsets:
         return slot
 
     def _tell_after_steps(self, first: Slot[Any], address: str, fields: dict[str, str]) -> Steps[Any]:
-        yield gather([first])  # an error of it is told where it was asked
+        yield first  # its error is ours, too: a broker that is away does not keep us twice
         return (yield self._client.ask(address, Request.UPDATE_CONSUMER_OFFSET, fields))
 
     def _told(self, queue: MessageQueue, answer: Slot[Any]) -> None:
