@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.tree import ROOT, files, nothing, syntax, text
 
+pytestmark = pytest.mark.xdist_group("syntax")  # every file is parsed, and once is enough
+
 GROUND = ("mqclient", "mqclient.errors", "mqclient.config", "mqclient.abc", "mqclient.hooks")
 SHARED_ROCKETMQ = ("mqclient.rocketmq.model", "mqclient.rocketmq.codes", "mqclient.rocketmq.signing")
 FACES = ("mqclient.rocketmq", "mqclient.pulsar", "mqclient.rocketmq.grpc")

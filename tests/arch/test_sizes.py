@@ -6,7 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.support.tree import files, is_generated, nothing, syntax, text
+
+pytestmark = pytest.mark.xdist_group("syntax")  # every file is parsed, and once is enough
 
 MODULE, FUNCTION, UMBRELLA, PART, DRIVER, FACE_METHOD = 600, 60, 60, 400, 400, 5
 PYTHON = ("mqclient", "tests", "benchmarks", "wheels", "examples", ".ci")

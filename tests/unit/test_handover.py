@@ -332,6 +332,8 @@ class Batch:
         self.outcomes: list[Any] = []
         self.callbacks: list[Callable[[], None]] = []
         self.waits: list[tuple[float | None, int]] = []
+        self.waited = threading.Event()
+        """Somebody waits without an end."""
         self.ended = threading.Event()
 
     def complete(self, outcomes: list[Any]) -> None:
@@ -347,6 +349,8 @@ class Batch:
 
     def wait(self, timeout: float | None, index: int) -> bool:
         self.waits.append((timeout, index))
+        if timeout is None:
+            self.waited.set()
         return self.ended.wait(timeout)
 
 
@@ -359,8 +363,15 @@ def test_a_future_asks_its_batch(codec: Any) -> None:
     with pytest.raises(TimeoutError):
         future.exception(timeout=0)
     problem = ValueError("too large")
-    threading.Timer(0.01, batch.complete, [["first", "second", problem]]).start()
+
+    def complete() -> None:
+        batch.waited.wait(10)
+        batch.complete(["first", "second", problem])
+
+    other = threading.Thread(target=complete)
+    other.start()
     assert future.result() == "second"
+    other.join()
     assert future.exception() is None
     assert batch.waits == [(0.001, 1), (0, 1), (None, 1)]
     failed = codec.handover.SendFuture(batch, 2)
