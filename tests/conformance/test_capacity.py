@@ -23,7 +23,7 @@ from benchmarks.load import (
 
 pytestmark = pytest.mark.ci
 
-ROUNDS = 3
+ROUNDS = 8
 IN, OUT = 2.0, 0.4
 """Microseconds of the broker's processor time for a message."""
 COUNTS = {"ci": 1_000_000, "soak": 10_000_000}
