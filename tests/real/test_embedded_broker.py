@@ -38,7 +38,7 @@ def broker_fixture(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker]:
 def test_java_sends_and_consumes_in_every_way(broker: EmbeddedBroker, classpath: str, tmp_path: Path) -> None:
     command = ["java", f"-Duser.home={tmp_path}", "-XX:TieredStopAtLevel=1", "-cp", classpath]
     run = subprocess.run(
-        [*command, str(PROGRAM), broker.name_server], capture_output=True, text=True, timeout=100, check=False
+        [*command, str(PROGRAM), broker.name_server], capture_output=True, text=True, timeout=300, check=False
     )
     lines = [line for line in run.stdout.splitlines() if line.startswith("counts ")]
     assert lines == ["counts sent=18 push=18 retried=true orderly=18 broadcast=18 lite=18"], run.stdout[-2000:]
@@ -51,7 +51,7 @@ def test_java_does_the_rarer_things(classpath: str, tmp_path: Path) -> None:
     command = ["java", f"-Duser.home={tmp_path}", "-XX:TieredStopAtLevel=1", "-cp", classpath, str(EXTRAS)]
     with EmbeddedBroker(doors=["rocketmq"], impl="pure", **settings) as broker:
         addresses = [broker.name_server, broker.addresses()["broker-a"]]
-        run = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=150, check=False)
+        run = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=400, check=False)
     lines = [line.removeprefix("extra ") for line in run.stdout.splitlines() if line.startswith("extra ")]
     assert lines == [
         "transactions=[checked, commit] checks=2",
