@@ -19,9 +19,13 @@ class PulsarCluster:
         self._partitioned: set[str] = set()
 
     @property
+    def real(self) -> bool:
+        return self._real is not None
+
+    @property
     def quiet(self) -> float:
         """Seconds without a message after which none is on its way."""
-        return 2.0 if self._real is not None else 0.3
+        return 2.0 if self.real else 0.3
 
     @property
     def goes_back_after(self) -> float:
@@ -31,7 +35,7 @@ class PulsarCluster:
         the new one at once, and only after `activeConsumerFailoverDelayTimeMillis` the cursor goes back (4.2.4: half
         of all leavings under load, the new one up to a window ahead). The embedded broker goes back at once.
         """
-        return 3.0 if self._real is not None else 0.0  # 1.0, and what a machine with much to do adds
+        return 3.0 if self.real else 0.0  # 1.0, and what a machine with much to do adds
 
     @property
     def web(self) -> str:

@@ -174,7 +174,7 @@ async def test_a_shared_subscription_divides(pulsar: PulsarCluster, topic: str, 
         mine, others = await receive(one, 10), await receive(two, 10)
         rest = await receive(one, 10 - len(others))  # what half a queue that was free again has drawn to it
         assert len(mine) == 10
-        assert others
+        assert len(others) == 10 or (pulsar.real and others)
         assert sorted(bodies(mine + others + rest), key=int) == [b"%d" % number for number in range(20)]
 
 
@@ -305,12 +305,13 @@ async def test_an_unloaded_topic_is_found_again(pulsar: PulsarCluster, topic: st
             pulsar.unload(topic)
             assert await producer.send(b"after", timeout=20)
             message = await consumer.receive(20)
-            if message.body == b"before":
+            if pulsar.real and message.body == b"before":
                 # Race: a real broker confirms a subscription's first acknowledgement while it still makes the ledger
                 # that is to hold it, and an unload in between loses it (4.2.4: 5 of 150, its cursor in NoLedger).
                 message = await consumer.receive(20)
             assert message.body == b"after"
-            assert consumer.diagnose()["epoch"] >= 2
+            epoch = consumer.diagnose()["epoch"]
+            assert epoch == 2 or (pulsar.real and epoch > 2), "a real one may not be ready at the first try"
 
 
 async def test_a_wrong_token_is_an_error_at_once(topic: str, impl: str) -> None:
