@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -77,6 +79,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ]
         if lost:
             raise pytest.UsageError(f"pytest-xdist does not keep groups together, such as that of {lost[0]}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_such_names() -> Iterator[None]:
+    """Names under .invalid, of which there are none, are answered here: asking a network's DNS can take seconds."""
+    ask = socket.getaddrinfo
+
+    def answer(host: Any, *rest: Any, **options: Any) -> Any:
+        if str(host).endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return ask(host, *rest, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", answer)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ class Cause(Enum):
 
 
 UNKNOWN: Final = "the name is not known here: check its spelling, and the DNS of this host or container"
-NO_WAY: Final = "there is no way to it from here: a firewall, or an address of another network?"
+NO_WAY: Final = "there is no way to it from here: a firewall, an address of another network, or a slow DNS?"
 NOT_VALID_NOW: Final = (
     "the certificate is not valid at this time: check the clock of this host, and when it was renewed"
 )

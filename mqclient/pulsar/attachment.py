@@ -79,6 +79,11 @@ class Attachment:
     def attached(self) -> bool:
         return self.state == "attached"
 
+    @property
+    def looking(self) -> bool:
+        """On its way to the broker, or waiting for the next try."""
+        return self.state == "opening" and self.connection is None
+
     def start(self, deadline: float) -> Slot[None]:
         """Open for the first time."""
         return run_steps(self._attach_steps(deadline))

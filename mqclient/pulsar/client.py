@@ -214,7 +214,13 @@ class ClientEngine:
         if connection is None or not connection.usable:
             connection = self._pool[key] = Connection(self, address, proxy_to, self.auth)
             connection.connect(min(deadline, self.driver.now.mono + self.connect_timeout))
-        yield connection.when_ready()
+        ready = connection.when_ready()
+        if not ready.done:
+            # A, who has 1 s, may have joined the connection that B began and has 10 s for.
+            yield self.timers.within(ready, deadline - self.driver.now.mono)
+            if not ready.done:
+                raise connection.late()
+        yield ready
         return connection
 
     def lookup_steps(

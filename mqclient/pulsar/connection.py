@@ -253,12 +253,16 @@ class Connection:
         self._set_timer(self._client.keep_alive)
 
     def _too_late(self, now: Now) -> None:
+        self._abort(self.late())
+
+    def late(self) -> MQError:
+        """Why it is not ready at the deadline of whoever waits for it."""
         address = self.link.address
         if self.link.state == "connecting":  # its own alarm for this moment comes only after ours
             text = f"could not connect to {address} ({address.source}): no connection in time ({NO_WAY})"
         else:
             text = f"{address} ({address.source}) did not finish the handshake in time ({SILENT})"
-        self._abort(LinkError(text).about(remote=str(address)))
+        return LinkError(text).about(remote=str(address))
 
     def _abort(self, error: MQError) -> None:
         """End with our own word for it: the link's cause would say less."""

@@ -116,6 +116,11 @@ class PartitionedProducer:
         self._end(ClosedError(f"the producer of {self.topic} is closed"))
         yield gather([run_steps(child.close_steps()) for child in self.children])
 
+    def give_up(self, error: MQError) -> None:
+        """See `ProducerEngine.give_up`; the first error of a partition ends all of them."""
+        for child in self.children:
+            child.give_up(error)
+
     def abandon(self, error: MQError) -> None:
         self._end(error)
         for child in self.children:

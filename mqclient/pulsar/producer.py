@@ -290,6 +290,11 @@ class ProducerEngine:
                 log.debug("closing the producer of %s: %s", self.topic, error)
         self.abandon(ClosedError(f"the producer of {self.topic} is closed"))
 
+    def give_up(self, error: MQError) -> None:
+        """The first opening has no time left. One that still looks for its broker ends now by itself, and knows why."""
+        if not self.attachment.looking:
+            self.abandon(error)
+
     def abandon(self, error: MQError) -> None:
         """Now, without a word to the broker: what has no receipt fails, its outcome unknown."""
         self.attachment.close(error)

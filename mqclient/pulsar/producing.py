@@ -39,7 +39,7 @@ def _open_steps(
     else:
         engine = ProducerEngine(client, topic, options)
         opened = engine.open(limit)
-    alarm = None if patient else client.timers.at(limit, lambda _: engine.abandon(_too_late(topic)))
+    alarm = None if patient else client.timers.at(limit, lambda _: engine.give_up(_too_late(topic)))
     try:
         yield opened
     except MQError as error:

@@ -6,16 +6,23 @@ from typing import Any
 
 import pytest
 
-from mqclient.errors import ConfigError, DeadlineError
-from mqclient.pulsar import opening
+from mqclient.core.slot import Slot
+from mqclient.errors import ConfigError, DeadlineError, LinkError
+from mqclient.pulsar import opening, producing, subscribing
+from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.listening import Report
+from tests.support.fake_driver import Script
 from tests.support.pulsar_world import PulsarWorld
 
 
 @pytest.fixture
 def world(codec: Any) -> PulsarWorld:
     return PulsarWorld(codec)
+
+
+def subscribe(client: ClientEngine, topic: str, options: Any, deadline: float | None) -> Slot[Any]:
+    return subscribing.open_consumer(client, topic, "s", options, deadline)
 
 
 def test_a_broker_that_is_not_ready_is_asked_again(world: PulsarWorld) -> None:
@@ -42,6 +49,48 @@ def test_the_operation_has_a_deadline(world: PulsarWorld) -> None:
     with pytest.raises(DeadlineError):
         world.producer(world.client(operation_timeout=3), "t")
     assert world.world.mono == pytest.approx(1003, abs=0.2)
+
+
+def dark(world: PulsarWorld) -> None:
+    """The lookup names a broker that takes connections and says nothing."""
+    world.world.listen(("dark", 6650), Script())
+    world.door.url = "pulsar://dark:6650"
+
+
+@pytest.mark.parametrize("ask", [producing.open_producer, subscribe])
+def test_a_broker_that_cannot_be_reached_is_named(world: PulsarWorld, ask: Any) -> None:
+    """Both ends come at one time, that of the connection and that of the operation: the one that knows why is told."""
+    dark(world)
+    client = world.client(operation_timeout=3, connect_timeout=10)
+    with pytest.raises(LinkError, match="dark:6650"):
+        world.do(client, lambda: ask(client, "t", {}, None))
+    assert world.world.mono == pytest.approx(1003, abs=0.01)
+
+
+@pytest.mark.parametrize("ask", [producing.open_producer, subscribe])
+def test_the_last_try_is_cut_short_and_tells_why(world: PulsarWorld, ask: Any) -> None:
+    """Seen where DNS is slow: one try of 2 s, and a second one with a second left."""
+    dark(world)
+    client = world.client(operation_timeout=3, connect_timeout=2)
+    with pytest.raises(LinkError, match="dark:6650"):
+        world.do(client, lambda: ask(client, "t", {}, None))
+    assert world.world.mono == pytest.approx(1003, abs=0.01)
+
+
+@pytest.mark.parametrize("ask", [producing.open_producer, subscribe])
+def test_the_connection_that_others_wait_for_holds_nobody_up(world: PulsarWorld, ask: Any) -> None:
+    """A joins the connection that B began and has more time for: A's operation ends when A said."""
+    dark(world)
+    client = world.client(connect_timeout=20)
+    patient = world.ask(client, lambda: ask(client, "t", {}, 1020.0))
+    world.world.advance(1)
+    with pytest.raises(LinkError, match="dark:6650"):
+        world.do(client, lambda: ask(client, "t", {}, 1003.0))
+    assert world.world.mono == pytest.approx(1003, abs=0.01)
+    assert not patient.done
+    with pytest.raises(LinkError, match="dark:6650"):
+        world.world.result(patient)
+    assert world.world.mono == pytest.approx(1020, abs=0.01)
 
 
 def test_unknown_namespaces_and_names(world: PulsarWorld) -> None:
