@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import Now
@@ -138,3 +138,34 @@ class Acks:
     def _on_timer(self, now: Now) -> None:
         self._timer = None
         self.flush()
+
+
+def listed(given: Any) -> Sequence[Any]:
+    """One message or id, or many, as many.
+
+    >>> listed("1:0:-1")
+    Traceback (most recent call last):
+    TypeError: a message, its id, or a list of these is needed here, not '1:0:-1'
+    """
+    many: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
+    if not all(hasattr(one, "entry") for one in many):
+        raise not_messages(given)
+    return many
+
+
+def single(given: Any) -> Any:
+    """One message or id."""
+    if not hasattr(given, "entry"):
+        raise TypeError(f"one message or its id is needed here, not {_shown(given)}")
+    return given
+
+
+def not_messages(given: Any) -> TypeError:
+    """What is wrong with this, or in this list."""
+    many = given if isinstance(given, list | tuple) else [given]
+    wrong = [_shown(one) for one in many if not hasattr(one, "entry")]
+    return TypeError(f"a message, its id, or a list of these is needed here, not {', '.join(wrong)}")
+
+
+def _shown(given: Any) -> str:
+    return repr(given) if isinstance(given, str) else type(given).__name__

@@ -13,6 +13,7 @@ from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import sync_stopping
 from mqclient.io.pickled import Lazily
 from mqclient.pulsar import opening, reading, txn_acks
+from mqclient.pulsar.acks import listed, not_messages, single
 from mqclient.pulsar.listening import stopping
 from mqclient.pulsar.names import position
 from mqclient.pulsar.typed import T
@@ -144,30 +145,30 @@ class Consumer(Receiving[T]):
     ) -> None:
         """Acknowledge one or many; told to the broker in groups, or at once in a transaction."""
         if txn is not None:
-            self._ack_in(txn, message, cumulative=False)
-        elif signal := self._add_many(message) if isinstance(message, list | tuple) else self._add(message):
+            self._ack_in(txn, listed(message), cumulative=False)
+        elif signal := self._added(message):
             self._acks_due(signal)
 
     def ack_cumulative(self, message: Message | MessageId, *, txn: Transaction | None = None) -> None:
         """Acknowledge everything up to and including this; exclusive and failover subscriptions only."""
         if txn is not None:
-            self._ack_in(txn, message, cumulative=True)
+            self._ack_in(txn, [single(message)], cumulative=True)
         else:
             with self._driver.enter():
-                self._engine.ack_cumulative(message)
+                self._engine.ack_cumulative(single(message))
 
     def ack_confirmed(
         self, message: Message | MessageId | Sequence[Message | MessageId], timeout: float | None = None
     ) -> None:
         """Acknowledge at once, and wait until the broker has said that it knows."""
         with self._driver.enter():
-            slot = self._engine.ack_confirmed(message if isinstance(message, list | tuple) else [message])
+            slot = self._engine.ack_confirmed(listed(message))
         self._driver.wait(slot, self._driver.deadline(timeout))
 
     def nack(self, message: Message | MessageId | Sequence[Message | MessageId]) -> None:
         """Ask for it again, after `nack_delay`; of a batch everything that is not acknowledged comes again."""
         with self._driver.enter():
-            self._engine.nack(message if isinstance(message, list | tuple) else [message])
+            self._engine.nack(listed(message))
 
     def retry_later(
         self,
@@ -182,7 +183,7 @@ class Consumer(Receiving[T]):
         For consumers with `retry=True`. The message is acknowledged when its copy is there.
         """
         with self._driver.enter():
-            slot = opening.retry(self._engine, message, delay, properties or {})
+            slot = opening.retry(self._engine, single(message), delay, properties or {})
         self._driver.wait(slot, self._driver.deadline(timeout))
 
     def redeliver(self) -> None:
@@ -222,10 +223,17 @@ class Consumer(Receiving[T]):
     def __enter__(self) -> Consumer[T]:
         return self
 
-    def _ack_in(self, txn: Transaction, messages: Any, *, cumulative: bool) -> None:
+    def _ack_in(self, txn: Transaction, messages: Sequence[Any], *, cumulative: bool) -> None:
         with self._driver.enter():
             slot = txn_acks.ack_in(self._engine, txn.engine, messages, cumulative)
         self._driver.wait(slot)
+
+    def _added(self, message: Any) -> int:
+        try:
+            return self._add_many(message) if isinstance(message, list | tuple) else self._add(message)
+        except AttributeError:
+            self._acks_due(1)  # those before the wrong one are told, as ever
+            raise not_messages(message) from None
 
     def _acks_due(self, signal: int) -> None:
         with self._driver.enter():

@@ -85,9 +85,8 @@ def _up_to(message: Any) -> tuple[Any, ...]:
     return at.ledger, at.entry, requests.remaining(at.batch_index + 1, at.batch_size), at.batch_size
 
 
-def ack_in(engine: Any, transaction: Transaction, given: Any, cumulative: bool) -> Slot[Any]:
-    """Of a consumer of one topic or of many: one message, or several."""
-    messages = given if isinstance(given, list | tuple) else [given]
+def ack_in(engine: Any, transaction: Transaction, messages: Sequence[Any], cumulative: bool) -> Slot[Any]:
+    """Of a consumer of one topic or of many."""
     return run_steps(_divided_steps(engine, transaction, messages, cumulative))
 
 

@@ -181,7 +181,7 @@ class PopEngine:
 
     def ack_steps(self, messages: Popped | Iterable[Popped]) -> Steps[None]:
         """They are consumed; the first that a broker refused is raised when all are through."""
-        wanted = [messages] if isinstance(messages, Popped) else list(messages)
+        wanted = [messages] if isinstance(messages, Popped) else _all_popped(messages)
         outcomes = yield gather([run_steps(self._ack_steps(popped)) for popped in wanted])
         for outcome in outcomes:
             outcome.result()
@@ -190,6 +190,7 @@ class PopEngine:
         """Ours for so long from now on, or, with little, soon somebody's; the message with its new handle."""
         if not 0 < seconds <= 43200:
             raise ConfigError(f"seconds={seconds}: more than 0, 12 hours at most")
+        _all_popped((popped,))
         return (yield from self._change_steps(popped, seconds))
 
     # ---- towards brokers
@@ -292,3 +293,11 @@ class PopEngine:
             revive_queue=frame.field("reviveQid", handle.revive_queue),
         )
         return Popped(popped.message, anew)
+
+
+def _all_popped(given: Iterable[Popped]) -> list[Popped]:
+    many = list(given) if isinstance(given, Iterable) else [given]
+    wrong = [type(one).__name__ for one in many if not isinstance(one, Popped)]
+    if wrong:
+        raise TypeError(f"what a pop consumer received is acknowledged, not {', '.join(wrong)}")
+    return many

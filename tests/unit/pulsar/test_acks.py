@@ -42,6 +42,30 @@ def test_a_group_is_told_after_its_time(world: PulsarWorld) -> None:
     assert (backlog(world), world.control.count("ACK")) == (0, 1)
 
 
+@pytest.mark.parametrize("options", [{}, {"ack_timeout": 60}])
+def test_what_stands_before_a_wrong_one_is_told(world: PulsarWorld, options: dict[str, Any]) -> None:
+    """In its time: nobody has to acknowledge anything else."""
+    consumer, messages = fill(world, 3, batching=False, ack_grouping=0.1, **options)
+    wrong: Any = 5
+    with pytest.raises(TypeError, match="a message, its id, or a list of these is needed here, not int"):
+        world.face(consumer).ack([messages[0], wrong, messages[1]])
+    world.world.advance(0.2)
+    assert backlog(world) == 2
+
+
+@pytest.mark.parametrize("wrong", [None, "1:0:-1", 5, {1}, [None], ["1:0:-1"]])
+def test_what_is_no_message_is_named(world: PulsarWorld, wrong: Any) -> None:
+    consumer, _ = fill(world, 1)
+    face = world.face(consumer)
+    for many in (face.ack, face.ack_confirmed, face.nack):
+        with pytest.raises(TypeError, match="a message, its id, or a list of these"):
+            many(wrong)
+    with pytest.raises(TypeError, match="one message or its id"):
+        face.ack_cumulative(wrong)
+    with pytest.raises(TypeError, match="one message or its id"):
+        face.retry_later(wrong, 1.0)
+
+
 def test_without_grouping_each_is_told(world: PulsarWorld) -> None:
     consumer, messages = fill(world, 3, batching=False, ack_grouping=0)
     for message in messages:

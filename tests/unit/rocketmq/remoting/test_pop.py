@@ -107,6 +107,15 @@ def test_its_time_is_changed(cluster: VirtualCluster) -> None:
         pop.do(pop.engine.change_steps(one, 0))
 
 
+@pytest.mark.parametrize("wrong", [None, "x", 5, [1]])
+def test_what_was_not_received_is_named(cluster: VirtualCluster, wrong: Any) -> None:
+    pop = Pop(cluster)
+    with pytest.raises(TypeError, match="what a pop consumer received is acknowledged, not"):
+        pop.do(pop.engine.ack_steps(wrong))
+    with pytest.raises(TypeError, match="what a pop consumer received is acknowledged, not"):
+        pop.do(pop.engine.change_steps(wrong, 1.0))
+
+
 def test_brokers_that_refuse_are_told_once_and_asked_again(
     cluster: VirtualCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
