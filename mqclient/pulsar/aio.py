@@ -36,7 +36,10 @@ from mqclient.pulsar.transactions import begin
 from mqclient.pulsar.typed import T
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from mqclient._native.pulsar import MessageId
+    from mqclient.pulsar.keywords import ConsumerKeywords, ProducerKeywords, ReaderKeywords
     from mqclient.pulsar.schema.base import Schema
     from mqclient.pulsar.subscribing import Topics
 
@@ -111,7 +114,12 @@ class Client(Lazily):
         self.__init__(url, **options)  # type: ignore[misc]
 
     def producer(
-        self, topic: str, *, schema: Schema[T] | None = None, timeout: float | None = None, **options: Any
+        self,
+        topic: str,
+        *,
+        schema: Schema[T] | None = None,
+        timeout: float | None = None,
+        **options: Unpack[ProducerKeywords],
     ) -> Opening[Producer[T]]:
         """A producer of one topic; options: see `mqclient.pulsar.options.ProducerOptions`."""
         return Opening(self._open_producer(topic, {"schema": schema, **options}, timeout))
@@ -123,7 +131,7 @@ class Client(Lazily):
         *,
         schema: Schema[T] | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: Unpack[ConsumerKeywords],
     ) -> Opening[Consumer[T]]:
         """A consumer of one subscription to a topic, partitioned or not, to several, or to all that match a
         `re.compile("tenant/namespace/orders-.*")`.
@@ -139,7 +147,7 @@ class Client(Lazily):
         start: MessageId | str,
         schema: Schema[T] | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: Unpack[ReaderKeywords],
     ) -> Opening[Reader[T]]:
         """Read from a position on, without a subscription that stays: "earliest", "latest" or, of one topic without
         partitions, a message id."""
@@ -151,7 +159,7 @@ class Client(Lazily):
         *,
         schema: Schema[T] | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: Unpack[ReaderKeywords],
     ) -> Opening[TableView[T]]:
         """Of each key of a topic what was said last; it is complete when it opens, and follows what comes."""
         return Opening(self._open_table(topic, {"schema": schema, **options}, timeout))

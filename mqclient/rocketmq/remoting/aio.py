@@ -43,7 +43,15 @@ from mqclient.rocketmq.remoting.transactions import Check, TransactionEngine
 from mqclient.rocketmq.remoting.url import merged
 
 if TYPE_CHECKING:
-    pass
+    from typing_extensions import Unpack
+
+    from mqclient.rocketmq.remoting.keywords import (
+        ClientKeywords,
+        MemberKeywords,
+        PopKeywords,
+        ProducerKeywords,
+        PushKeywords,
+    )
 
 __all__ = ["Admin", "Client", "PopConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionalProducer"]
 
@@ -57,13 +65,17 @@ class Client(Lazily):
     """
 
     def __init__(
-        self, name_servers: str | Sequence[str] | None = None, *, impl: str | None = None, **options: Any
+        self,
+        name_servers: str | Sequence[str] | None = None,
+        *,
+        impl: str | None = None,
+        **options: Unpack[ClientKeywords],
     ) -> None:
         given = os.environ.get("NAMESRV_ADDR", "") if name_servers is None else name_servers
         # Of the id there is one: whoever comes out of a pickle makes its own.
         self._recipe = (given, impl, {name: value for name, value in options.items() if name != "client_id"})
-        servers, options = merged(given, options)
-        chosen = Options.of(options)
+        servers, all_options = merged(given, options)
+        chosen = Options.of(all_options)
         namespace = _impl.default if impl is None else _impl.select(impl)
         self._driver: AsyncDriver = AsyncioDriver("mqclient-rocketmq", send_now=namespace.remoting.send_now)
         with self._driver.enter():
@@ -85,12 +97,12 @@ class Client(Lazily):
         """Who brokers think we are."""
         return self._engine.client_id
 
-    def producer(self, group: str, **options: Any) -> Opening[Producer]:
+    def producer(self, group: str, **options: Unpack[ProducerKeywords]) -> Opening[Producer]:
         """A producer of this group; options: see `mqclient.rocketmq.remoting.producer_options.ProducerOptions`."""
         return Opening(self._open_producer(group, ProducerOptions.of(options)))
 
     def transactional_producer(
-        self, group: str, *, check: Check, check_threads: int = 4, **options: Any
+        self, group: str, *, check: Check, check_threads: int = 4, **options: Unpack[ProducerKeywords]
     ) -> Opening[TransactionalProducer]:
         """A producer whose messages are delivered if a local transaction commits.
 
@@ -106,7 +118,7 @@ class Client(Lazily):
         handler: Handler,
         *,
         timeout: float | None = 10.0,
-        **options: Any,
+        **options: Unpack[PushKeywords],
     ) -> Opening[PushConsumer]:
         """Calls `handler(messages)`: it returns, they are acknowledged; it raises, they come again later.
 
@@ -125,7 +137,7 @@ class Client(Lazily):
         expression: str = EVERYTHING,
         auto_commit: bool = True,
         timeout: float | None = 10.0,
-        **options: Any,
+        **options: Unpack[MemberKeywords],
     ) -> Opening[PullConsumer]:
         """A consumer that is asked: `batches()`, `receive()`, `receive_many()`; options as for `push_consumer`.
 
@@ -139,7 +151,7 @@ class Client(Lazily):
         return Opening(self._open_pull(group, wanted, member_options(given), auto_commit, assign, expression, timeout))
 
     def pop_consumer(
-        self, group: str, topic: str, *, timeout: float | None = 10.0, **options: Any
+        self, group: str, topic: str, *, timeout: float | None = 10.0, **options: Unpack[PopKeywords]
     ) -> Opening[PopConsumer]:
         """A consumer that borrows messages: whoever asks gets the next ones for a while, and acknowledges them.
 

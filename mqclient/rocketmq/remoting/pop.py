@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,7 +61,7 @@ class PopOptions:
             raise ConfigError(f"start={self.start!r}: 'first' or 'last'")
 
 
-def pop_options(options: dict[str, Any]) -> PopOptions:
+def pop_options(options: Mapping[str, Any]) -> PopOptions:
     """A face's keyword options; an unknown one names the nearest."""
     check_options(options, PopOptions.__slots__)
     return PopOptions(**options)

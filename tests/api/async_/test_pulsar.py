@@ -330,7 +330,7 @@ async def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: s
         aio.Client("127.0.0.1:6650", impl=impl)
     async with aio.Client(pulsar.url, impl=impl) as client:
         with pytest.raises(ConfigError, match="receiver_queue"):
-            await client.consumer(topic, "billing", reciever_queue=5)
+            await client.consumer(topic, "billing", reciever_queue=5)  # type: ignore[call-arg]
         async with client.producer(topic) as producer:
             wrong: Any = "text"
             with pytest.raises(TypeError, match="encode"):

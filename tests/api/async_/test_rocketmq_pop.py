@@ -85,7 +85,7 @@ async def test_what_is_wrong_is_said(rocketmq: RocketMQCluster, impl: str) -> No
         with pytest.raises(ConfigError, match="5 to 300 seconds"):
             client.pop_consumer(unique("g"), topic, invisible=1.0)
         with pytest.raises(ConfigError, match="did you mean 'invisible'"):
-            client.pop_consumer(unique("g"), topic, invisble=10.0)
+            client.pop_consumer(unique("g"), topic, invisble=10.0)  # type: ignore[call-arg]
         consumer = await client.pop_consumer(unique("g"), topic)
         async for message in consumer:
             await consumer.ack(message)

@@ -331,7 +331,7 @@ def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) ->
         sync.Client("127.0.0.1:6650", impl=impl)
     with sync.Client(pulsar.url, impl=impl) as client:
         with pytest.raises(ConfigError, match="receiver_queue"):
-            client.consumer(topic, "billing", reciever_queue=5)
+            client.consumer(topic, "billing", reciever_queue=5)  # type: ignore[call-arg]
         with client.producer(topic) as producer:
             wrong: Any = "text"
             with pytest.raises(TypeError, match="encode"):

@@ -146,7 +146,7 @@ def test_what_is_wrong_is_said_before_anything_is_sent(broker: EmbeddedBroker, i
 
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'route_interval'"):
-        Client("127.0.0.1:1", impl="pure", route_intervall=1)
+        Client("127.0.0.1:1", impl="pure", route_intervall=1)  # type: ignore[call-arg]
 
 
 def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, impl: str) -> None:
