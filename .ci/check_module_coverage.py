@@ -2,7 +2,8 @@
 
 mqclient/core/link.py belongs to tests/unit/core/test_link.py (a folder tests/unit/core/link/ will do too), and a
 package to the tests of its folder. Exit code 1 and one line for each module that falls short.
-usage: python .ci/check_module_coverage.py [--at-least PERCENT] [PATH ...]
+usage: python .ci/check_module_coverage.py [--at-least PERCENT] [--measured FOLDER] [PATH ...]
+       python .ci/check_module_coverage.py --options FOLDER     for pytest, whose run is then told by --measured FOLDER
 """
 
 from __future__ import annotations
@@ -81,18 +82,29 @@ def tests_of(module: str) -> tuple[str, ...]:
     return tuple(path.as_posix() for path in candidates if path and (ROOT / path).exists())[:1]
 
 
-def contexts(tests: list[str]) -> dict[str, dict[int, set[str]]]:
-    """Module -> line -> the test modules that reached it. One run of everything: a run for each module took an hour."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder, "rc")
-        settings.write_text(f"[run]\ndata_file = {folder}/data\n[json]\nshow_contexts = true\n", encoding="utf-8")
-        line = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--dist", "loadgroup", "-p", "no:cacheprovider"]
-        line += ["-p", "tests.support.contexts", f"--cov={ROOT}/mqclient", f"--cov-config={settings}"]
-        line += ["--benchmark-disable", f"--cov-report=json:{folder}/json", *tests]
-        done = subprocess.run(line, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
-        if done.returncode:
-            print("tests failed: what they would have covered is missing below")
-        files = json.loads(Path(folder, "json").read_text(encoding="utf-8"))["files"]
+def options(folder: Path) -> list[str]:
+    """For pytest: who reached what is written to this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "rc"
+    settings.write_text(f"[run]\ndata_file = {folder}/data\n[json]\nshow_contexts = true\n", encoding="utf-8")
+    return [
+        *("-p", "tests.support.contexts", f"--cov={ROOT}/mqclient", f"--cov-config={settings}"),
+        f"--cov-report=json:{folder}/json",
+    ]
+
+
+def measure(tests: list[str], folder: Path) -> None:
+    """One run of everything: a run for each module took an hour."""
+    line = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    line += ["--benchmark-disable", *options(folder), *tests]
+    done = subprocess.run(line, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    if done.returncode:
+        print("tests failed: what they would have covered is missing below")
+
+
+def contexts(folder: Path) -> dict[str, dict[int, set[str]]]:
+    """Module -> line -> the test modules that reached it."""
+    files = json.loads((folder / "json").read_text(encoding="utf-8"))["files"]
     return {
         name: {int(at): set(found) for at, found in file["contexts"].items()}
         | {at: set() for at in file["missing_lines"]}
@@ -126,13 +138,23 @@ def covered(module: str, tests: tuple[str, ...], lines: dict[int, set[str]]) -> 
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--at-least", type=float, default=90.0, metavar="PERCENT")
-    options.add_argument("paths", nargs="*")
-    asked = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at-least", type=float, default=90.0, metavar="PERCENT")
+    parser.add_argument("--options", type=Path, metavar="FOLDER")
+    parser.add_argument("--measured", type=Path, metavar="FOLDER")
+    parser.add_argument("paths", nargs="*")
+    asked = parser.parse_args()
+    if asked.options:
+        print("\n".join(options(asked.options.resolve())))
+        return 0
     wanted = {module: tests_of(module) for module in modules(asked.paths)}
-    beginnings = sorted({test for tests in wanted.values() for test in tests})
-    found = contexts([str(path) for one in beginnings for path in sorted(ROOT.glob(f"{one.rstrip('/')}*"))])
+    if asked.measured:
+        found = contexts(asked.measured)
+    else:
+        own = sorted({f"{test.rstrip('/')}*" for tests in wanted.values() for test in tests})
+        with tempfile.TemporaryDirectory() as folder:
+            measure([str(path) for one in own for path in sorted(ROOT.glob(one))], Path(folder))
+            found = contexts(Path(folder))
     short = 0
     for module, tests in wanted.items():
         percent = covered(module, tests, found.get(module, {}))

@@ -65,6 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--only-scaled"):
         config.hook.pytest_deselected(items=[item for item in items if not is_scaled(item)])
         items[:] = [item for item in items if is_scaled(item)]
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for marker, reason in left_out(config.getoption("--scale")):
         for item in items:
             if item.get_closest_marker(marker):

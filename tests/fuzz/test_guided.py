@@ -19,6 +19,7 @@ NO_CLANG = 3
 
 
 @pytest.mark.ci
+@pytest.mark.long
 @pytest.mark.timeout(0)
 def test_decoders_stand_guided_fuzzing_and_a_planted_read_is_found(scale: str) -> None:
     done = subprocess.run([".ci/guided", str(RUNS[scale])], cwd=ROOT, capture_output=True, text=True, check=False)

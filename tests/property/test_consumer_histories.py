@@ -206,6 +206,7 @@ def test_short_histories(impl: str, seed: int, steps: int) -> None:
     history.check()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("impl", IMPLS)
 def test_long_histories(impl: str, scale: str) -> None:
