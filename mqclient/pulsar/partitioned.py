@@ -63,10 +63,12 @@ class PartitionedProducer:
         """All partitions, or none: the first error ends it."""
         self.children = self._make(range(self._count))
         opened = yield gather([child.open(deadline) for child in self.children])
-        error = next((slot.error for slot in opened if slot.error is not None), None)
-        if error is not None:
+        wrong = next((at for at, slot in enumerate(opened) if slot.error is not None), None)
+        if wrong is not None:
+            failure = self.children[wrong].failure or opened[wrong].error
             yield gather([run_steps(child.close_steps()) for child in self.children])
-            raise error
+            assert failure is not None
+            raise failure
         self._later()
 
     def _make(self, numbers: range) -> list[ProducerEngine]:

@@ -12,6 +12,7 @@ from mqclient.pulsar import opening, producing, subscribing
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.listening import Report
+from mqclient.pulsar.names import TopicName
 from tests.support.fake_driver import Script
 from tests.support.pulsar_world import PulsarWorld
 
@@ -91,6 +92,18 @@ def test_the_connection_that_others_wait_for_holds_nobody_up(world: PulsarWorld,
     with pytest.raises(LinkError, match="dark:6650"):
         world.world.result(patient)
     assert world.world.mono == pytest.approx(1020, abs=0.01)
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_who_stands_in_line_until_its_deadline_is_told_so(world: PulsarWorld, partitions: int) -> None:
+    if partitions:
+        world.door.topics.partition(TopicName.parse("t"), partitions)
+    first, client = world.client(), world.client()
+    world.producer(first, "t", access="exclusive")
+    with pytest.raises(DeadlineError, match="others have it"):
+        world.do(client, lambda: producing.open_producer(client, "t", {"access": "wait"}, 1005.0))
+    assert world.world.mono == pytest.approx(1005, abs=0.01)
+    assert not client._members
 
 
 def test_unknown_namespaces_and_names(world: PulsarWorld) -> None:
