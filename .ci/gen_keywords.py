@@ -6,34 +6,33 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from unasync import ROOT, settle, tidy
+
 PULSAR, REMOTING = "mqclient/pulsar", "mqclient/rocketmq/remoting"
 
 Part = tuple[str, str]
 """A module, and the dataclass of options in it."""
-Made = tuple[str, list[Part], set[str], str]
-"""A name, its parts, which options are parameters of their own, and what it is."""
+Made = tuple[str, str, list[Part], set[str], str]
+"""A name, what it extends, its parts, which options are parameters of their own, and what it is of."""
 
+BASE = "TypedDict"
+PUSH: Part = (f"{REMOTING}/push_options.py", "PushOptions")
 CONSUMER: list[Part] = [(f"{PULSAR}/consumer_options.py", "ConsumerOptions")]
-MEMBER: Part = (f"{REMOTING}/member_options.py", "MemberOptions")
 TARGETS: dict[str, list[Made]] = {
     f"{PULSAR}/keywords.py": [
-        ("ProducerKeywords", [(f"{PULSAR}/options.py", "ProducerOptions")], {"schema"}, "`Client.producer`"),
-        ("ConsumerKeywords", CONSUMER, {"schema"}, "`Client.consumer`"),
-        ("ReaderKeywords", CONSUMER, {"schema", "start", "durable", "type"}, "`Client.reader` and `table_view`"),
+        ("ProducerKeywords", BASE, [(f"{PULSAR}/options.py", "ProducerOptions")], {"schema"}, "`Client.producer`"),
+        ("ReaderKeywords", BASE, CONSUMER, {"schema", "start", "durable", "type"}, "`Client.reader` and `table_view`"),
+        ("ConsumerKeywords", "ReaderKeywords", CONSUMER, {"schema"}, "`Client.consumer`"),
     ],
     f"{REMOTING}/keywords.py": [
-        ("ClientKeywords", [(f"{REMOTING}/client.py", "Options")], set(), "`Client`"),
-        ("ProducerKeywords", [(f"{REMOTING}/producer_options.py", "ProducerOptions")], set(), "producers"),
-        ("MemberKeywords", [MEMBER], set(), "`Client.pull_consumer`"),
-        ("PushKeywords", [MEMBER, (f"{REMOTING}/push_options.py", "PushOptions")], set(), "`Client.push_consumer`"),
-        ("PopKeywords", [(f"{REMOTING}/pop.py", "PopOptions")], set(), "`Client.pop_consumer`"),
+        ("ClientKeywords", BASE, [(f"{REMOTING}/client.py", "Options")], set(), "`Client`"),
+        ("ProducerKeywords", BASE, [(f"{REMOTING}/producer_options.py", "ProducerOptions")], set(), "producers"),
+        ("MemberKeywords", BASE, [(f"{REMOTING}/member_options.py", "MemberOptions")], set(), "`Client.pull_consumer`"),
+        ("PushKeywords", "MemberKeywords", [PUSH], set(), "`Client.push_consumer`"),
+        ("PopKeywords", BASE, [(f"{REMOTING}/pop.py", "PopOptions")], set(), "`Client.pop_consumer`"),
     ],
 }
 
@@ -72,12 +71,15 @@ class Source:
 
 def module(made: list[Made]) -> str:
     imports, classes = {"from typing import TypedDict"}, []
-    for name, parts, own, of in made:
-        lines = [f"class {name}(TypedDict, total=False):", f'    """Of {of}."""', ""]
+    has: dict[str, set[str]] = {BASE: set()}
+    for name, base, parts, own, of in made:
+        passed_over, has[name] = own | has[base], set(has[base])
+        lines = [f"class {name}({base}, total=False):", f'    """Of {of}."""', ""]
         for path, owner in parts:
             source = Source(path)
             for option, annotation, doc in source.fields(owner):
-                if option not in own:
+                if option not in passed_over:
+                    has[name].add(option)
                     imports |= source.imports(annotation)
                     lines += [f"    {option}: {ast.unparse(annotation)}", *([f"    {doc}"] if doc else [])]
         classes.append("\n".join(lines))
@@ -87,28 +89,9 @@ def module(made: list[Made]) -> str:
     return head + "\n".join(sorted(imports)) + "\n\n\n" + "\n\n\n".join(classes) + "\n"
 
 
-def tidy(text: str, name: str) -> str:
-    for command in (["check", "-q", "--select", "I", "--fix", "--exit-zero"], ["format", "-q"]):
-        line = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
-        text = subprocess.run(line, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    return text
-
-
 def main(arguments: list[str]) -> int:
-    failed = 0
-    for target, made in TARGETS.items():
-        path = ROOT / target
-        wanted = tidy(module(made), target)
-        found = path.read_text(encoding="utf-8") if path.exists() else ""
-        if wanted == found:
-            continue
-        if "--check" in arguments:
-            failed = 1
-            sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), wanted.splitlines(True), target, "new"))
-        else:
-            path.write_text(wanted, encoding="utf-8")
-            print(f"wrote {target}")
-    return failed
+    check = "--check" in arguments
+    return sum(not settle(ROOT / target, tidy(module(made), target), check) for target, made in TARGETS.items())
 
 
 if __name__ == "__main__":

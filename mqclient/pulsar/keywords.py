@@ -36,44 +36,6 @@ class ProducerKeywords(TypedDict, total=False):
     hooks: Sequence[Any]
 
 
-class ConsumerKeywords(TypedDict, total=False):
-    """Of `Client.consumer`."""
-
-    type: str
-    name: str | None
-    receiver_queue: int
-    total_receiver_queue: int
-    start: Any
-    start_inclusive: bool
-    durable: bool
-    by_batch: bool
-    priority: int
-    read_compacted: bool
-    properties: Mapping[str, str]
-    partition_refresh: float
-    pattern_mode: str
-    pattern_period: float
-    ack_grouping: float
-    ack_group_size: int
-    batch_index_ack: bool
-    nack_delay: float | Delays
-    ack_timeout: float
-    dead_letter: DeadLetter | None
-    retry: bool
-    chunked_pending: int
-    chunk_expiry: float
-    listener: Callable[[Any], Any] | None
-    threads: int
-    on_active: Callable[[str, bool], Any] | None
-    queue_memory: int
-    decrypt: Decryption | None
-    key_ranges: Sequence[tuple[int, int]]
-    out_of_order: bool
-    subscription_properties: Mapping[str, str]
-    replicated: bool
-    hooks: Sequence[Any]
-
-
 class ReaderKeywords(TypedDict, total=False):
     """Of `Client.reader` and `table_view`."""
 
@@ -107,3 +69,11 @@ class ReaderKeywords(TypedDict, total=False):
     subscription_properties: Mapping[str, str]
     replicated: bool
     hooks: Sequence[Any]
+
+
+class ConsumerKeywords(ReaderKeywords, total=False):
+    """Of `Client.consumer`."""
+
+    type: str
+    start: Any
+    durable: bool

@@ -105,18 +105,9 @@ class MemberKeywords(TypedDict, total=False):
     """Whether the group's retry topic is consumed, too (never when broadcasting)."""
 
 
-class PushKeywords(TypedDict, total=False):
+class PushKeywords(MemberKeywords, total=False):
     """Of `Client.push_consumer`."""
 
-    model: str
-    start: Start
-    rule: Rule
-    rule_options: Mapping[str, Any]
-    pull_batch: int
-    limits: Limits
-    consume_type: str
-    retries: bool
-    """Whether the group's retry topic is consumed, too (never when broadcasting)."""
     threads: int
     """Calls at the same time (asyncio: tasks)."""
     batch: int
