@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
+
+from unasync import ROOT, settle
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def module(table: dict[str, Any], source: str) -> Iterator[str]:
@@ -84,17 +82,7 @@ def main(arguments: list[str]) -> int:
         table = tomllib.loads(source.read_text(encoding="utf-8"))
         target = ROOT / table["output"]
         new = "\n".join(module(table, f"proto/{source.name}")) + "\n"
-        old = target.read_text(encoding="utf-8") if target.exists() else ""
-        if new == old:
-            continue
-        if "--check" in arguments:
-            stale = 1
-            sys.stdout.writelines(
-                difflib.unified_diff(old.splitlines(True), new.splitlines(True), table["output"], "new")
-            )
-        else:
-            target.write_text(new, encoding="utf-8")
-            print(f"wrote {table['output']}")
+        stale |= not settle(target, new, "--check" in arguments)
     return stale
 
 
