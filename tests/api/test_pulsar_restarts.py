@@ -9,6 +9,7 @@ again.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import subprocess
 import sys
@@ -87,18 +88,25 @@ def mortal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     broker.kill()
 
 
+def admin(broker: Any, method: str, path: str, body: object = None) -> bytes:
+    """A call of the administration under /admin/v2."""
+    data = b"" if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{broker.rest}/admin/v2/{path}", data, headers, method=method)
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        content: bytes = reply.read()
+    return content
+
+
 def namespace(broker: Any, deduplication: bool) -> str:
     """One that has deduplication, or not."""
     name = f"public/{'once' if deduplication else 'perhaps-twice'}"
-    for method, path, body in (("PUT", name, None), ("POST", f"{name}/deduplication", deduplication)):
-        data = b"" if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{broker.rest}/admin/v2/namespaces/{path}", data, headers, method=method)
-        try:
-            urllib.request.urlopen(request, timeout=60).close()
-        except urllib.error.HTTPError as error:
-            if (method, error.code) != ("PUT", 409):  # it is there from the test before
-                raise
+    try:
+        admin(broker, "PUT", f"namespaces/{name}")
+    except urllib.error.HTTPError as error:
+        if error.code != 409:  # it is there from the test before
+            raise
+    admin(broker, "POST", f"namespaces/{name}/deduplication", deduplication)
     return name
 
 
@@ -126,11 +134,15 @@ class Load:
         self.all_sent = True
 
     async def receive(self) -> None:
+        last = time.monotonic()
         while not (self.all_sent and self.stored <= self.seen):
             try:
                 message = await self.consumer.receive(1)
             except DeadlineError:
+                missing = sorted(self.stored - self.seen)[:5]
+                assert time.monotonic() < last + LONG, (missing, self.consumer.diagnose())
                 continue
+            last = time.monotonic()
             self.seen.add(message.body)
             await self.consumer.ack(message)
 
@@ -219,3 +231,54 @@ async def test_killed_under_load(
     numbers = [int(body.rstrip(b".")) for body in dict.fromkeys(there)]
     assert numbers == sorted(numbers), "what was sent again came out of order"
     assert (max(times.values()) > 1) is not deduplication, times.most_common(3)
+
+
+async def test_a_message_of_which_some_parts_were_stored(
+    mortal: Any, topic: str, impl: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sent again it is whole: a broker learns sequence ids anew from what it has stored, and takes all parts of it.
+
+    It is the first message of one producer, and a later one of another.
+    """
+    topics = [f"persistent://{namespace(mortal, True)}/{topic}-{before}" for before in (0, 1)]
+    body = bytes(range(250)) * 12_000
+    options: dict[str, Any] = {"batching": False, "chunking": True, "chunk_size": 1_000_000, "send_timeout": 0}
+    host, port = mortal.url.removeprefix("pulsar://").split(":")
+    with CuttingProxy((host, int(port))) as proxy:
+        by_proxy(monkeypatch, proxy)
+        async with aio.Client(f"pulsar://127.0.0.1:{proxy.port}", impl=impl) as client:
+            for before, name in enumerate(topics):
+                async with client.producer(name, **options) as producer:
+                    for _ in range(before):
+                        await producer.send(b"before")
+                    proxy.tap = stall_after(2_500_000, proxy)
+                    sent = asyncio.create_task(producer.send(body, timeout=LONG))
+                    await until(functools.partial(stored, mortal, name, before + 2))
+                    await asyncio.to_thread(mortal.kill)
+                    proxy.cut()
+                    proxy.flow()
+                    await asyncio.to_thread(mortal.start)
+                    await sent
+    async with aio.Client(mortal.url, impl=impl) as client:
+        for before, name in enumerate(topics):
+            assert await all_of(client, name) == [b"before"] * before + [body]
+
+
+def stored(broker: Any, topic: str, entries: int) -> bool:
+    """Whether the topic has these at least."""
+    numbers: dict[str, Any] = json.loads(admin(broker, "GET", f"{topic.replace('://', '/')}/internalStats"))
+    return int(numbers["numberOfEntries"]) >= entries
+
+
+def stall_after(most: int, proxy: CuttingProxy) -> Callable[[bytes], None]:
+    """For a proxy's tap: after so many bytes it forwards nothing more."""
+    seen = 0
+
+    def tap(data: bytes) -> None:
+        nonlocal seen
+        seen += len(data)
+        if seen > most:
+            proxy.tap = None
+            proxy.stall()
+
+    return tap

@@ -24,20 +24,22 @@ def world(codec: Any) -> PulsarWorld:
     return PulsarWorld(codec)
 
 
-def framed(world: PulsarWorld, payload: bytes, *, limit: int = LIMIT, count: int = 1, **options: Any) -> list[Any]:
+def framed(
+    world: PulsarWorld, payload: bytes, *, limit: int = LIMIT, count: int = 1, first: int = 7, **options: Any
+) -> list[Any]:
     """The SEND events of what one batch becomes."""
     framer = Framer(world.impl.pulsar, 4, ProducerOptions(name="mine", **options))
     framer.schema_version = options.get("schema")
-    batch = made(world, count)
+    batch = made(world, count, first)
     framer.frame(batch, payload, limit, {"num_messages": count} if count > 1 else {})
     events: list[Any] = world.impl.pulsar.FrameReader().feed(batch.frame)
     return events
 
 
-def made(world: PulsarWorld, count: int = 1) -> Batch:
+def made(world: PulsarWorld, count: int = 1, first: int = 7) -> Batch:
     client = world.client()
     with client.driver.enter():
-        batch = Batch(client, -1, 7, 0.0)
+        batch = Batch(client, -1, first, 0.0)
     batch.count = count
     return batch
 
@@ -88,6 +90,16 @@ def test_in_parts(world: PulsarWorld) -> None:
         (len(entries), len(body), "mine-7")
     }
     assert {(event[2], event[5]) for event in events} == {(7, True)}
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_only_the_last_part_has_the_sequence_id(world: PulsarWorld, first: int) -> None:
+    """A broker that starts again takes for stored what it finds: the larger of an entry's two ids (-1 is none)."""
+    events = framed(world, bytes(2500), limit=1000, batching=False, chunking=True, first=first)
+    entries = [event[-1] for event in events]
+    found = [max(entry.sequence_id, entry.highest_sequence_id or 0) for entry in entries]
+    assert found == [first - 1] * (len(entries) - 1) + [first]
+    assert {event[2] for event in events} == {first}, "commands and receipts"
 
 
 def test_a_smaller_part_size(world: PulsarWorld) -> None:
