@@ -80,5 +80,5 @@ def test_we_read_what_they_seal(url: str, chunked: bool, tmp_path: Path) -> None
     official("send", url, topic, tmp_path, chunked)
     decrypt = Decryption({"a": pair("a").private})
     with Client(url) as client, client.consumer(topic, "ours", start="earliest", decrypt=decrypt) as consumer:
-        got = [consumer.receive(20).body for _ in range(4)]
+        got = [consumer.receive(60).body for _ in range(4)]
     assert got == [bytes([65 + number]) * (3_000_000 if chunked else 100) for number in range(4)]

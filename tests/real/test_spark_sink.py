@@ -115,7 +115,7 @@ def test_pulsar_rows_go_where_keys_and_times_say(deduplicating: RealPulsar, once
         with client.consumer(f"{once}-later", "s", type="shared") as consumer:
             rows = batch(["now", "soon"], delay=[None, 2])
             assert to_pulsar(deduplicating, f"{once}-later", [rows], **ONCE) == 2
-            assert [consumer.receive(timeout=30).body for _ in range(2)] == [b"now", b"soon"]
+            assert [consumer.receive(timeout=60).body for _ in range(2)] == [b"now", b"soon"]
 
 
 @pytest.mark.real

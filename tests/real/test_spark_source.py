@@ -84,7 +84,7 @@ def test_limits_walk_over_ledgers_and_a_subscription_is_told(real_pulsar: RealPu
         tracker.commit(ends[1])
         tracker.close()
         with client.consumer(topic, "watchers", start="earliest") as consumer:
-            assert int(consumer.receive(30).body) == len(seen[0]) + len(seen[1])
+            assert int(consumer.receive(60).body) == len(seen[0]) + len(seen[1])
 
 
 @pytest.mark.xdist_group("pulsar")

@@ -16,12 +16,13 @@ from tests.support.clients import pulsar_clients, rocketmq_clients, topics
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups, also where only this directory is asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
-            item.add_marker(pytest.mark.timeout(300))  # a JVM on a busy machine takes its time
+            item.add_marker(pytest.mark.timeout(400))  # a JVM on a busy machine takes its time
 
 
 @pytest.fixture(scope="session")

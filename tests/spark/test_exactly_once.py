@@ -106,7 +106,7 @@ def test_a_batch_that_comes_again(
         each = frame.writeStream.foreachBatch(both)
         for name, stream in (("sink", sink), ("each", each)):
             query = stream.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True).start()
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(280)
 
     run()
     for name in ("sink", "each"):
@@ -146,4 +146,4 @@ def test_inside_a_batch_a_name_is_needed(
     stream = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path))
     query = stream.trigger(availableNow=True).start()
     with pytest.raises(Exception, match="producerName"):
-        query.awaitTermination(120)
+        query.awaitTermination(280)

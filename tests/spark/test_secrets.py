@@ -27,7 +27,7 @@ def test_a_token_is_never_written_down(
     checkpoint = tmp_path / "checkpoint"
     sink = frame.writeStream.format("mq-pulsar").options(**given, checkpointLocation=str(checkpoint))
     query = sink.trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(280)
     assert len(received(pulsar_client, topic)) == 20
     seen = [str(progress) for progress in query.recentProgress]
 

@@ -36,17 +36,17 @@ def test_rocketmq_into_pulsar_goes_on_exactly_where_it_ended(
     fill(rocketmq_client, topic, 300)
     frame = rocketmq_stream(spark, broker, topic, maxOffsetsPerTrigger=120)
     first = into_pulsar(frame, broker, topic, tmp_path)
-    assert first.awaitTermination(120)
+    assert first.awaitTermination(280)
     assert [progress["numInputRows"] for progress in first.recentProgress if progress["numInputRows"]] == [120, 120, 60]
     assert Counter(int(message.body) for message in received(pulsar_client, topic)) == Counter(range(300))
 
     fill(rocketmq_client, topic, 50)
-    assert into_pulsar(frame, broker, topic, tmp_path).awaitTermination(120)
+    assert into_pulsar(frame, broker, topic, tmp_path).awaitTermination(280)
     assert len(received(pulsar_client, topic)) == 350
 
     # The driver died after the last batch was written and before it was noted: that batch, and it alone, comes again.
     replay(tmp_path)
-    assert into_pulsar(frame, broker, topic, tmp_path).awaitTermination(120)
+    assert into_pulsar(frame, broker, topic, tmp_path).awaitTermination(280)
     counts = Counter(int(message.body) for message in received(pulsar_client, topic))
     assert counts == Counter(range(300)) + Counter(range(50)) + Counter(range(50))
 
@@ -84,4 +84,4 @@ def test_what_a_stream_cannot_do_is_told(spark: Any, broker: EmbeddedBroker, top
     sink = frame.writeStream.format("mq-pulsar").options(serviceUrl=broker.pulsar_url, topicc=topic)
     query = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     with pytest.raises(Exception, match=r"no option 'topicc'. Did you mean 'topic'"):
-        query.awaitTermination(120)
+        query.awaitTermination(280)

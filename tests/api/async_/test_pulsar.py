@@ -38,7 +38,7 @@ async def test_one_message_there_and_back(pulsar: PulsarCluster, topic: str, imp
     async with aio.Client(pulsar.url, impl=impl) as client:
         async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             sent = await producer.send(b"paid", key="42", properties={"shop": "north"}, event_time=7, ordering_key=b"o")
-            message = await consumer.receive(5)
+            message = await consumer.receive(60)
             assert (message.body, message.key, message.properties) == (b"paid", "42", {"shop": "north"})
             assert (message.event_time, message.ordering_key, message.redeliveries) == (7, b"o", 0)
             assert message.topic == f"persistent://public/default/{topic}" == consumer.topic == producer.topic
@@ -92,7 +92,7 @@ async def test_a_null_value(pulsar: PulsarCluster, topic: str, impl: str) -> Non
     async with aio.Client(pulsar.url, impl=impl) as client:
         async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             await producer.send(None, key="gone")
-            message = await consumer.receive(5)
+            message = await consumer.receive(60)
             assert (message.body, message.null_value, message.key) == (b"", True, "gone")
 
 
@@ -154,11 +154,11 @@ async def test_refused_messages_come_again_counted(pulsar: PulsarCluster, topic:
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         async with client.consumer(topic, "billing", type="shared", nack_delay=0.05) as consumer:
             await producer.send(b"again")
-            consumer.nack(await consumer.receive(5))
-            message = await consumer.receive(5)
+            consumer.nack(await consumer.receive(60))
+            message = await consumer.receive(60)
             assert (message.body, message.redeliveries) == (b"again", 1)
             consumer.redeliver()
-            message = await consumer.receive(5)
+            message = await consumer.receive(60)
             assert (message.body, message.redeliveries) == (b"again", 2)
             await consumer.ack(message)
 
@@ -193,7 +193,7 @@ async def test_failover_hands_over(pulsar: PulsarCluster, topic: str, impl: str)
         await members[active].ack_confirmed(messages[active])
         await members[active].close()
         await producer.send(b"2")
-        assert (await members[1 - active].receive(5)).body == b"2"
+        assert (await members[1 - active].receive(60)).body == b"2"
 
 
 async def test_a_key_stays_with_one_consumer(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -257,10 +257,10 @@ async def test_a_reader_reads_from_where_it_is_told(pulsar: PulsarCluster, topic
         async with client.reader(topic, start=ids[1]) as reader:
             assert bodies(await receive(reader, 3)) == [b"2", b"3", b"4"]
         async with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
-            assert (await reader.receive(5)).body == b"1"
+            assert (await reader.receive(60)).body == b"1"
         async with client.reader(topic, start="latest") as reader:
             await producer.send(b"new")
-            assert (await reader.receive(5)).body == b"new"
+            assert (await reader.receive(60)).body == b"new"
 
 
 async def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -273,7 +273,7 @@ async def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: st
             await producer.send(b"later")
             assert await consumer.receive_many(1, timeout=0.1) == []
             consumer.resume()
-            assert (await consumer.receive(5)).body == b"later"
+            assert (await consumer.receive(60)).body == b"later"
 
 
 async def test_the_account_is_shown(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -301,14 +301,14 @@ async def test_an_unloaded_topic_is_found_again(pulsar: PulsarCluster, topic: st
     async with aio.Client(pulsar.url, impl=impl) as client:
         async with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             await producer.send(b"before")
-            await consumer.ack_confirmed(await consumer.receive(5))
+            await consumer.ack_confirmed(await consumer.receive(60))
             pulsar.unload(topic)
             assert await producer.send(b"after", timeout=20)
-            message = await consumer.receive(20)
+            message = await consumer.receive(60)
             if pulsar.real and message.body == b"before":
                 # Race: a real broker confirms a subscription's first acknowledgement while it still makes the ledger
                 # that is to hold it, and an unload in between loses it (4.2.4: 5 of 150, its cursor in NoLedger).
-                message = await consumer.receive(20)
+                message = await consumer.receive(60)
             assert message.body == b"after"
             epoch = consumer.diagnose()["epoch"]
             assert epoch == 2 or (pulsar.real and epoch > 2), "a real one may not be ready at the first try"

@@ -17,7 +17,7 @@ async def test_larger_than_a_message_may_be(pulsar: PulsarCluster, topic: str, i
         async with client.producer(topic, batching=False, chunking=True, compression="zlib") as producer:
             async with client.consumer(topic, "billing", receiver_queue=2) as consumer:
                 sent = await producer.send(body, key="k")
-                message = await consumer.receive(30)
+                message = await consumer.receive(60)
                 assert (message.body == body, message.key) == (True, "k")
                 assert message.message_id == sent
                 await consumer.ack_confirmed(message, timeout=10)
@@ -32,12 +32,12 @@ async def test_many_with_all_their_permits(pulsar: PulsarCluster, topic: str, im
                 bodies = [b"%d" % number * 500 for number in range(20)]
                 await producer.send_many(bodies)
                 for body in bodies:
-                    message = await consumer.receive(10)
+                    message = await consumer.receive(60)
                     assert message.body == body
                     await consumer.ack(message)
                 await producer.send(bodies[0])
-                consumer.nack(await consumer.receive(10))
-                again = await consumer.receive(10)
+                consumer.nack(await consumer.receive(60))
+                again = await consumer.receive(60)
                 assert (again.body, again.redeliveries) == (bodies[0], 1)
                 await consumer.ack(again)
                 shown = consumer.diagnose()["permits"]
@@ -51,11 +51,11 @@ async def test_positions(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         async with client.producer(topic, batching=False, chunking=True, chunk_size=200) as producer:
             ids = await producer.send_many([b"%d" % number * 500 for number in range(3)])
             async with client.reader(topic, start="earliest") as reader:
-                assert (await reader.receive(10)).message_id == ids[0]
+                assert (await reader.receive(60)).message_id == ids[0]
                 await reader.seek(ids[1], timeout=20)
-                assert (await reader.receive(10)).message_id == ids[2]
+                assert (await reader.receive(60)).message_id == ids[2]
             async with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
-                assert (await reader.receive(10)).message_id == ids[1]
+                assert (await reader.receive(60)).message_id == ids[1]
 
 
 async def test_what_is_never_complete_is_given_up(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -67,13 +67,13 @@ async def test_what_is_never_complete_is_given_up(pulsar: PulsarCluster, topic: 
                 for number in range(8):
                     begin_a_message(client, producer, f"lost-{number}")
                 await producer.send(b"whole")
-                message = await consumer.receive(20)
+                message = await consumer.receive(60)
                 assert message.body == b"whole"
                 await consumer.ack_confirmed(message)
                 assert await consumer.receive_many(1, timeout=1.5) == []
             async with client.consumer(topic, "s", type="shared", chunk_expiry=0) as consumer:
                 await producer.send(b"after")
-                assert (await consumer.receive(20)).body == b"after"
+                assert (await consumer.receive(60)).body == b"after"
                 assert consumer.diagnose()["permits"]["arrived"] == 1  # none of the parts
 
 

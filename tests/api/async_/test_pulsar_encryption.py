@@ -37,7 +37,7 @@ async def test_batches_parts_and_partitions(
         for name in "ac":  # each of them reads it alone
             own = Decryption({name: private.replace("{name}", name)})
             async with client.consumer(topic, name, start="earliest", decrypt=own) as consumer:
-                got = [await consumer.receive(10) for _ in bodies]
+                got = [await consumer.receive(60) for _ in bodies]
                 assert sorted(message.body for message in got) == sorted(bodies)
                 await consumer.ack_confirmed(got)
 
@@ -50,7 +50,7 @@ async def test_a_large_message(pulsar: PulsarCluster, topic: str, impl: str, tmp
         async with client.producer(topic, **options) as producer:
             await producer.send(body)
         async with client.reader(topic, start="earliest", decrypt=Decryption(private)) as reader:
-            assert (await reader.receive(30)).body == body
+            assert (await reader.receive(60)).body == body
 
 
 async def test_a_reader_that_is_awaited_for(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -68,7 +68,7 @@ async def test_a_reader_that_is_awaited_for(pulsar: PulsarCluster, topic: str, i
         async with client.table_view(topic, decrypt=Decryption(find)):
             pass
         async with client.consumer(topic, "s", start="earliest", decrypt=Decryption(find)) as consumer:
-            assert [(await consumer.receive(10)).body for _ in range(2)] == [b"one", b"two"]
+            assert [(await consumer.receive(60)).body for _ in range(2)] == [b"one", b"two"]
     assert asked == [("a", {"version": "3"})] * 2
 
 
@@ -81,7 +81,7 @@ async def test_without_the_key(pulsar: PulsarCluster, topic: str, impl: str, act
         decrypt = Decryption({"a": pair("b").private}, on_failure=action)
         async with client.consumer(topic, "s", decrypt=decrypt, receiver_queue=5, **options) as consumer:
             if action == "consume":
-                message = await consumer.receive(10)
+                message = await consumer.receive(60)
                 assert message.encrypted
                 assert b"secret-words" not in message.body
                 return
@@ -89,10 +89,10 @@ async def test_without_the_key(pulsar: PulsarCluster, topic: str, impl: str, act
                 await consumer.receive(0.5)
             async with client.producer(topic) as plain:
                 await plain.send(b"plain")
-            assert (await consumer.receive(10)).body == b"plain"
+            assert (await consumer.receive(60)).body == b"plain"
         # What was left unacknowledged comes to who can read it, what was discarded to nobody.
         async with client.consumer(topic, "s", decrypt=Decryption({"a": pair("a").private}), **options) as consumer:
-            got = [(await consumer.receive(10)).body for _ in range(1 if action == "discard" else 11)]
+            got = [(await consumer.receive(60)).body for _ in range(1 if action == "discard" else 11)]
             assert b"plain" in got
 
 
@@ -103,4 +103,4 @@ async def test_a_producer_without_the_key(pulsar: PulsarCluster, topic: str, imp
         async with client.producer(topic, encrypt=Encryption(["a"], {}, on_failure="send")) as producer:
             await producer.send(b"in the clear")
         async with client.reader(topic, start="earliest") as reader:
-            assert (await reader.receive(10)).body == b"in the clear"
+            assert (await reader.receive(60)).body == b"in the clear"

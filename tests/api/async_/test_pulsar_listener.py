@@ -119,7 +119,7 @@ async def test_an_adaptive_queue(pulsar: PulsarCluster, topic: str, impl: str) -
             assert consumer.diagnose()["permits"]["window"] == 1
             await producer.send_many([b"x"] * 2000)
             for _ in range(2000):
-                await consumer.receive(10)
+                await consumer.receive(60)
             assert consumer.diagnose()["permits"]["window"] > 1
 
 

@@ -129,12 +129,12 @@ async def test_readers_of_many(pulsar: PulsarCluster, topic: str, impl: str) -> 
                 messages += await reader.receive_many()
             assert {message.body: message.message_id for message in messages} == ids
             await reader.seek(ids[b"0-1"], timeout=20)
-            assert (await reader.receive(5)).body == b"0-2"
+            assert (await reader.receive(60)).body == b"0-2"
         async with client.reader([topic, f"{topic}-other"], start="latest") as reader:
             assert not await reader.has_message_available(10)
             async with client.producer(f"{topic}-other") as producer:
                 await producer.send(b"new")
-            assert (await reader.receive(5)).body == b"new"
+            assert (await reader.receive(60)).body == b"new"
         with pytest.raises(ConfigError, match="then seek"):
             await client.reader(topic, start=ids[b"0-0"])
 

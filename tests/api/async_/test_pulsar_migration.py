@@ -30,11 +30,11 @@ async def test_producers_and_consumers_follow(clusters: Clusters, impl: str, top
         assert all(one.ok for one in await producer.send_many(after))
         seen: list[bytes] = []
         while len(seen) < 100:
-            message = await consumer.receive(15)
+            message = await consumer.receive(60)
             seen.append(message.body)
             await consumer.ack(message)
         assert seen == before + after
         await consumer.close()
         async with client.reader(topic, start="earliest") as reader:  # a new one is sent on, too
-            assert [(await reader.receive(15)).body for _ in after] == after
+            assert [(await reader.receive(60)).body for _ in after] == after
     assert green.control.count("SEND") > 0

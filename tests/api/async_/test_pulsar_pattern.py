@@ -26,13 +26,13 @@ async def test_topics_that_match_now_and_later(pulsar: PulsarCluster, topic: str
             re.compile(f"public/default/{topic}-.*"), "billing", start="earliest", pattern_period=1
         ) as consumer:
             assert len(consumer.topics) == 3
-            message = await consumer.receive(10)
+            message = await consumer.receive(60)
             assert (message.body, message.topic) == (b"1", f"persistent://public/default/{topic}-1")
             await consumer.ack(message)
             await send(client, f"{topic}-parts-partition-1", b"part")
-            assert (await consumer.receive(10)).body == b"part"
+            assert (await consumer.receive(60)).body == b"part"
             await send(client, f"{topic}-late", b"late")
-            assert (await consumer.receive(20)).body == b"late"
+            assert (await consumer.receive(60)).body == b"late"
             with pytest.raises(DeadlineError):
                 await consumer.receive(0.1)
 
@@ -45,7 +45,7 @@ async def test_a_topic_seen_by_the_brokers_word(pulsar: PulsarCluster, topic: st
     ):
         assert consumer.topics == []
         await send(client, f"{topic}-new", b"new")
-        assert (await consumer.receive(20)).body == b"new"
+        assert (await consumer.receive(60)).body == b"new"
 
 
 @pytest.mark.parametrize("mode", ["persistent", "non_persistent", "all"])
@@ -62,7 +62,7 @@ async def test_modes(pulsar: PulsarCluster, topic: str, impl: str, mode: str) ->
         assert sorted(consumer.topics, reverse=True) == names
         await one.send(b"kept")
         await other.send(b"fleeting")
-        got = {(message.topic, message.body) for message in [await consumer.receive(20) for _ in names]}
+        got = {(message.topic, message.body) for message in [await consumer.receive(60) for _ in names]}
         assert got == {(name, name.rpartition("-")[2].encode()) for name in names}
         later = f"{names[-1]}-later"
         async with client.producer(later) as third:

@@ -28,7 +28,7 @@ async def test_refused_with_growing_delays(pulsar: PulsarCluster, topic: str, im
         async with client.consumer(topic, "billing", type="shared", nack_delay=delays) as consumer:
             await producer.send(b"x")
             for times in range(4):
-                message = await consumer.receive(10)
+                message = await consumer.receive(60)
                 assert message.redeliveries == times
                 consumer.nack(message)
 
@@ -66,7 +66,7 @@ async def test_the_dead_letter_topic(pulsar: PulsarCluster, topic: str, impl: st
             await producer.send(b"good")
             tries, letters = 0, []
             while tries < 3:
-                message = await consumer.receive(10)
+                message = await consumer.receive(60)
                 if message.body == b"good":
                     await consumer.ack(message)
                 else:
@@ -85,12 +85,12 @@ async def test_the_retry_letter_topic(pulsar: PulsarCluster, topic: str, impl: s
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         async with client.consumer(topic, "billing", type="shared", retry=True, dead_letter=policy) as consumer:
             await producer.send(b"bad")
-            await consumer.retry_later(await consumer.receive(10), 0.2, timeout=20)
-            message = await consumer.receive(10)
+            await consumer.retry_later(await consumer.receive(60), 0.2, timeout=20)
+            message = await consumer.receive(60)
             assert (message.body, message.properties["RECONSUMETIMES"]) == (b"bad", "1")
             await consumer.retry_later(message, 0.2, timeout=20)
             async with client.reader(f"{topic}-billing-DLQ", start="earliest") as grave:
-                assert (await grave.receive(10)).properties["RECONSUMETIMES"] == "2"
+                assert (await grave.receive(60)).properties["RECONSUMETIMES"] == "2"
             assert await receive(consumer, 1, timeout=0.5) == []
 
 

@@ -55,7 +55,7 @@ async def test_values_there_and_back(pulsar: PulsarCluster, topic: str, impl: st
                 await producer.send(value)
                 await producer.send_many([value, value])
             for _ in range(3):
-                message = await consumer.receive(10)
+                message = await consumer.receive(60)
                 assert message.value == value
                 assert (message.schema_version == b"\0" * 8) == (kind is not schema.BYTES)
                 await consumer.ack(message)
@@ -69,7 +69,7 @@ async def test_what_another_version_wrote(pulsar: PulsarCluster, topic: str, imp
                 await producer.send(Later(2, "south", "soon"))
             async with client.producer(topic, schema=old) as producer:
                 await producer.send(Order(1, "north"))
-            first, second = await reader.receive(10), await reader.receive(10)
+            first, second = await reader.receive(60), await reader.receive(60)
             assert (first.value, second.value) == (Later(2, "south", "soon"), Later(1, "north", None))
             assert first.schema_version != second.schema_version
 
@@ -90,16 +90,16 @@ async def test_several_schemas_of_one_producer(pulsar: PulsarCluster, topic: str
             await later.send(Later(6))
         seen = [1, 2, 3, 4, 5, 6]
         async with client.reader(topic, start="earliest", schema=new) as reader:
-            messages = [await reader.receive(10) for _ in seen]
+            messages = [await reader.receive(60) for _ in seen]
             assert [message.value.number for message in messages] == seen
             assert messages[1].value == Later(2, "south", "soon")
             versions = [message.schema_version for message in messages]
             assert versions[0] == versions[4] != versions[1] == versions[2] == versions[5]
         async with client.reader(topic, start="earliest", schema=old) as reader:
-            assert [(await reader.receive(10)).value.number for _ in seen] == seen
+            assert [(await reader.receive(60)).value.number for _ in seen] == seen
         async with client.reader(topic, start="earliest", schema=schema.AUTO_CONSUME) as reader:
-            assert (await reader.receive(10)).value == {"number": 1, "shop": "north"}
-            assert (await reader.receive(10)).value == {"number": 2, "shop": "south", "note": "soon"}
+            assert (await reader.receive(60)).value == {"number": 1, "shop": "north"}
+            assert (await reader.receive(60)).value == {"number": 2, "shop": "south", "note": "soon"}
 
 
 async def test_whatever_a_topic_has(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -107,7 +107,7 @@ async def test_whatever_a_topic_has(pulsar: PulsarCluster, topic: str, impl: str
         async with client.producer(topic, schema=schema.Avro(Order)) as producer:
             await producer.send(Order(7, "north"))
         async with client.reader(topic, start="earliest", schema=schema.AUTO_CONSUME) as reader:
-            assert (await reader.receive(10)).value == {"number": 7, "shop": "north"}
+            assert (await reader.receive(60)).value == {"number": 7, "shop": "north"}
 
 
 async def test_a_definition_that_does_not_fit(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -138,4 +138,4 @@ async def test_a_null_value_and_no_schema(pulsar: PulsarCluster, topic: str, imp
         async with client.reader(topic, start="earliest") as reader, client.producer(topic) as producer:
             await producer.send(None)
             await producer.send(b"x")
-            assert ((await reader.receive(10)).value, (await reader.receive(10)).value) == (None, b"x")
+            assert ((await reader.receive(60)).value, (await reader.receive(60)).value) == (None, b"x")

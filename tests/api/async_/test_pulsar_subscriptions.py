@@ -90,7 +90,7 @@ async def test_the_failover_consumer_of_higher_priority_is_active(pulsar: Pulsar
         high = await client.consumer(topic, "s", priority=1, name="b", **options)
         async with client.producer(topic) as producer:
             await producer.send(b"x")
-        assert (await high.receive(15)).body == b"x"
+        assert (await high.receive(60)).body == b"x"
         with pytest.raises(DeadlineError):
             await low.receive(0.3)
 
@@ -101,11 +101,11 @@ async def test_a_position_is_included_if_that_is_asked_for(pulsar: PulsarCluster
             ids = await producer.send_many([b"%d" % number for number in range(6)])
         for inclusive, first in ((True, b"2"), (False, b"3")):
             async with client.reader(topic, start=ids[2], start_inclusive=inclusive) as reader:
-                assert (await reader.receive(15)).body == first
+                assert (await reader.receive(60)).body == first
             async with client.consumer(topic, f"s{inclusive}", start="earliest", start_inclusive=inclusive) as consumer:
-                await consumer.receive(15)
+                await consumer.receive(60)
                 await consumer.seek(ids[2])
-                assert (await consumer.receive(15)).body == first
+                assert (await consumer.receive(60)).body == first
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -15,7 +15,7 @@ from tests.support.pulsar_cluster import PulsarCluster
 
 
 async def bodies(consumer: aio.Consumer | aio.Reader, count: int) -> list[bytes]:
-    return [(await consumer.receive(15)).body for _ in range(count)]
+    return [(await consumer.receive(60)).body for _ in range(count)]
 
 
 async def nothing(consumer: aio.Consumer) -> None:
@@ -53,7 +53,7 @@ async def test_batches_of_a_transaction(pulsar: PulsarCluster, topic: str, impl:
         await kept.commit()
         await dropped.abort()
         async with client.consumer(topic, "s", start="earliest") as consumer:
-            messages = [await consumer.receive(15) for _ in range(22)]
+            messages = [await consumer.receive(60) for _ in range(22)]
             assert [message.body for message in messages] == [b"%d" % number for number in range(22)]
             await consumer.ack(messages)
             await nothing(consumer)
@@ -88,12 +88,12 @@ async def test_acknowledgements(pulsar: PulsarCluster, topic: str, impl: str, ki
             await producer.send_many([b"%d" % number for number in range(6)])
         options: dict[str, Any] = {"type": kind, "start": "earliest"}
         async with client.consumer(topic, "s", **options) as consumer:
-            messages = [await consumer.receive(15) for _ in range(6)]
+            messages = [await consumer.receive(60) for _ in range(6)]
             txn = await client.transaction()
             await consumer.ack(messages[0], txn=txn)
             await consumer.ack(messages[1:4], txn=txn)
             await txn.abort()
-            again = [await consumer.receive(15) for _ in range(4)]
+            again = [await consumer.receive(60) for _ in range(4)]
             assert [message.body for message in again][:4] == [b"0", b"1", b"2", b"3"]
             async with client.transaction() as txn:
                 await consumer.ack(again, txn=txn)
@@ -108,11 +108,11 @@ async def test_cumulative_acknowledgements(pulsar: PulsarCluster, topic: str, im
         async with client.producer(topic) as producer:
             await producer.send_many([b"%d" % number for number in range(6)])
         async with client.consumer(topic, "s", start="earliest") as consumer:
-            messages = [await consumer.receive(15) for _ in range(4)]
+            messages = [await consumer.receive(60) for _ in range(4)]
             txn = await client.transaction()
             await consumer.ack_cumulative(messages[3], txn=txn)
             await txn.abort()
-            again = [await consumer.receive(15) for _ in range(6)]
+            again = [await consumer.receive(60) for _ in range(6)]
             assert [message.body for message in again] == [b"%d" % number for number in range(6)]
             async with client.transaction() as txn:
                 await consumer.ack_cumulative(again[2], txn=txn)
@@ -152,7 +152,7 @@ async def test_conflicts(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         async with client.producer(topic) as producer:
             await producer.send(b"x")
         async with client.consumer(topic, "s", type="shared", start="earliest") as consumer:
-            message = await consumer.receive(15)
+            message = await consumer.receive(60)
             first, second = await client.transaction(), await client.transaction()
             await consumer.ack(message, txn=first)
             with pytest.raises(BrokerError) as refused:

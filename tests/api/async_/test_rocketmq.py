@@ -29,7 +29,7 @@ async def test_a_message_is_sent_and_pulled(broker: EmbeddedBroker, impl: str) -
                 Message(topic, b"hello", tag="paid", keys=["42", "43"], properties={"a": "b"})
             )
         async with client.pull_consumer(unique("report"), topic, start="first") as consumer:
-            message = await consumer.receive(timeout=5)
+            message = await consumer.receive(timeout=60)
         assert (message.body, message.tag, message.keys) == (b"hello", "paid", ("42", "43"))
         assert (message.queue, message.offset, message.message_id) == (
             receipt.queue,
@@ -90,9 +90,9 @@ async def test_oneway_and_submit(broker: EmbeddedBroker, impl: str) -> None:
             client.pull_consumer(group, topic, start="first") as consumer,
         ):
             await producer.send_oneway(Message(topic, b"oneway"))
-            assert (await consumer.receive(timeout=5)).body == b"oneway"
+            assert (await consumer.receive(timeout=60)).body == b"oneway"
             future = producer.submit(Message(topic, b"future"))
-            message = await consumer.receive(timeout=5)
+            message = await consumer.receive(timeout=60)
             assert future.done()
             assert (message.body, message.message_id) == (b"future", future.result().message_id)
 
@@ -159,9 +159,9 @@ async def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, imp
             receipts = [await producer.send(Message(topic, b"%d" % number), key="k") for number in range(4)]
         queue = receipts[0].queue
         async with client.pull_consumer(group, topic, start="first") as consumer:
-            assert (await consumer.receive(timeout=5)).body == b"0"
+            assert (await consumer.receive(timeout=60)).body == b"0"
             consumer.seek(queue, 3)
-            assert (await consumer.receive(timeout=5)).body == b"3"
+            assert (await consumer.receive(timeout=60)).body == b"3"
             consumer.pause([queue])
             async with client.producer("late") as producer:
                 await producer.send(Message(topic, b"held back"), queue=queue)
@@ -169,7 +169,7 @@ async def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, imp
                 await producer.send(Message(topic, b"later"), queue=queue)
             assert await consumer.receive_many(timeout=0.2) == []
             consumer.resume(consumer.queues)
-            assert (await consumer.receive(timeout=5)).body == b"later"
+            assert (await consumer.receive(timeout=60)).body == b"later"
             assert consumer.diagnose()["group"] == group
 
 

@@ -39,7 +39,7 @@ def test_one_message_there_and_back(pulsar: PulsarCluster, topic: str, impl: str
     with sync.Client(pulsar.url, impl=impl) as client:
         with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             sent = producer.send(b"paid", key="42", properties={"shop": "north"}, event_time=7, ordering_key=b"o")
-            message = consumer.receive(5)
+            message = consumer.receive(60)
             assert (message.body, message.key, message.properties) == (b"paid", "42", {"shop": "north"})
             assert (message.event_time, message.ordering_key, message.redeliveries) == (7, b"o", 0)
             assert message.topic == f"persistent://public/default/{topic}" == consumer.topic == producer.topic
@@ -93,7 +93,7 @@ def test_a_null_value(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with sync.Client(pulsar.url, impl=impl) as client:
         with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             producer.send(None, key="gone")
-            message = consumer.receive(5)
+            message = consumer.receive(60)
             assert (message.body, message.null_value, message.key) == (b"", True, "gone")
 
 
@@ -155,11 +155,11 @@ def test_refused_messages_come_again_counted(pulsar: PulsarCluster, topic: str, 
     with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         with client.consumer(topic, "billing", type="shared", nack_delay=0.05) as consumer:
             producer.send(b"again")
-            consumer.nack(consumer.receive(5))
-            message = consumer.receive(5)
+            consumer.nack(consumer.receive(60))
+            message = consumer.receive(60)
             assert (message.body, message.redeliveries) == (b"again", 1)
             consumer.redeliver()
-            message = consumer.receive(5)
+            message = consumer.receive(60)
             assert (message.body, message.redeliveries) == (b"again", 2)
             consumer.ack(message)
 
@@ -194,7 +194,7 @@ def test_failover_hands_over(pulsar: PulsarCluster, topic: str, impl: str) -> No
         members[active].ack_confirmed(messages[active])
         members[active].close()
         producer.send(b"2")
-        assert (members[1 - active].receive(5)).body == b"2"
+        assert (members[1 - active].receive(60)).body == b"2"
 
 
 def test_a_key_stays_with_one_consumer(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -258,10 +258,10 @@ def test_a_reader_reads_from_where_it_is_told(pulsar: PulsarCluster, topic: str,
         with client.reader(topic, start=ids[1]) as reader:
             assert bodies(receive(reader, 3)) == [b"2", b"3", b"4"]
         with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
-            assert (reader.receive(5)).body == b"1"
+            assert (reader.receive(60)).body == b"1"
         with client.reader(topic, start="latest") as reader:
             producer.send(b"new")
-            assert (reader.receive(5)).body == b"new"
+            assert (reader.receive(60)).body == b"new"
 
 
 def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -274,7 +274,7 @@ def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, imp
             producer.send(b"later")
             assert consumer.receive_many(1, timeout=0.1) == []
             consumer.resume()
-            assert (consumer.receive(5)).body == b"later"
+            assert (consumer.receive(60)).body == b"later"
 
 
 def test_the_account_is_shown(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -302,14 +302,14 @@ def test_an_unloaded_topic_is_found_again(pulsar: PulsarCluster, topic: str, imp
     with sync.Client(pulsar.url, impl=impl) as client:
         with client.consumer(topic, "billing") as consumer, client.producer(topic) as producer:
             producer.send(b"before")
-            consumer.ack_confirmed(consumer.receive(5))
+            consumer.ack_confirmed(consumer.receive(60))
             pulsar.unload(topic)
             assert producer.send(b"after", timeout=20)
-            message = consumer.receive(20)
+            message = consumer.receive(60)
             if pulsar.real and message.body == b"before":
                 # Race: a real broker confirms a subscription's first acknowledgement while it still makes the ledger
                 # that is to hold it, and an unload in between loses it (4.2.4: 5 of 150, its cursor in NoLedger).
-                message = consumer.receive(20)
+                message = consumer.receive(60)
             assert message.body == b"after"
             epoch = consumer.diagnose()["epoch"]
             assert epoch == 2 or (pulsar.real and epoch > 2), "a real one may not be ready at the first try"

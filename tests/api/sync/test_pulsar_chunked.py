@@ -18,7 +18,7 @@ def test_larger_than_a_message_may_be(pulsar: PulsarCluster, topic: str, impl: s
         with client.producer(topic, batching=False, chunking=True, compression="zlib") as producer:
             with client.consumer(topic, "billing", receiver_queue=2) as consumer:
                 sent = producer.send(body, key="k")
-                message = consumer.receive(30)
+                message = consumer.receive(60)
                 assert (message.body == body, message.key) == (True, "k")
                 assert message.message_id == sent
                 consumer.ack_confirmed(message, timeout=10)
@@ -33,12 +33,12 @@ def test_many_with_all_their_permits(pulsar: PulsarCluster, topic: str, impl: st
                 bodies = [b"%d" % number * 500 for number in range(20)]
                 producer.send_many(bodies)
                 for body in bodies:
-                    message = consumer.receive(10)
+                    message = consumer.receive(60)
                     assert message.body == body
                     consumer.ack(message)
                 producer.send(bodies[0])
-                consumer.nack(consumer.receive(10))
-                again = consumer.receive(10)
+                consumer.nack(consumer.receive(60))
+                again = consumer.receive(60)
                 assert (again.body, again.redeliveries) == (bodies[0], 1)
                 consumer.ack(again)
                 shown = consumer.diagnose()["permits"]
@@ -52,11 +52,11 @@ def test_positions(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         with client.producer(topic, batching=False, chunking=True, chunk_size=200) as producer:
             ids = producer.send_many([b"%d" % number * 500 for number in range(3)])
             with client.reader(topic, start="earliest") as reader:
-                assert (reader.receive(10)).message_id == ids[0]
+                assert (reader.receive(60)).message_id == ids[0]
                 reader.seek(ids[1], timeout=20)
-                assert (reader.receive(10)).message_id == ids[2]
+                assert (reader.receive(60)).message_id == ids[2]
             with client.reader(topic, start=ids[1], start_inclusive=True) as reader:
-                assert (reader.receive(10)).message_id == ids[1]
+                assert (reader.receive(60)).message_id == ids[1]
 
 
 def test_what_is_never_complete_is_given_up(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -68,13 +68,13 @@ def test_what_is_never_complete_is_given_up(pulsar: PulsarCluster, topic: str, i
                 for number in range(8):
                     begin_a_message(client, producer, f"lost-{number}")
                 producer.send(b"whole")
-                message = consumer.receive(20)
+                message = consumer.receive(60)
                 assert message.body == b"whole"
                 consumer.ack_confirmed(message)
                 assert consumer.receive_many(1, timeout=1.5) == []
             with client.consumer(topic, "s", type="shared", chunk_expiry=0) as consumer:
                 producer.send(b"after")
-                assert (consumer.receive(20)).body == b"after"
+                assert (consumer.receive(60)).body == b"after"
                 assert consumer.diagnose()["permits"]["arrived"] == 1  # none of the parts
 
 

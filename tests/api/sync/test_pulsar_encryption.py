@@ -38,7 +38,7 @@ def test_batches_parts_and_partitions(
         for name in "ac":  # each of them reads it alone
             own = Decryption({name: private.replace("{name}", name)})
             with client.consumer(topic, name, start="earliest", decrypt=own) as consumer:
-                got = [consumer.receive(10) for _ in bodies]
+                got = [consumer.receive(60) for _ in bodies]
                 assert sorted(message.body for message in got) == sorted(bodies)
                 consumer.ack_confirmed(got)
 
@@ -51,7 +51,7 @@ def test_a_large_message(pulsar: PulsarCluster, topic: str, impl: str, tmp_path:
         with client.producer(topic, **options) as producer:
             producer.send(body)
         with client.reader(topic, start="earliest", decrypt=Decryption(private)) as reader:
-            assert (reader.receive(30)).body == body
+            assert (reader.receive(60)).body == body
 
 
 def test_a_reader_that_is_awaited_for(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -69,7 +69,7 @@ def test_a_reader_that_is_awaited_for(pulsar: PulsarCluster, topic: str, impl: s
         with client.table_view(topic, decrypt=Decryption(find)):
             pass
         with client.consumer(topic, "s", start="earliest", decrypt=Decryption(find)) as consumer:
-            assert [(consumer.receive(10)).body for _ in range(2)] == [b"one", b"two"]
+            assert [(consumer.receive(60)).body for _ in range(2)] == [b"one", b"two"]
     assert asked == [("a", {"version": "3"})] * 2
 
 
@@ -82,7 +82,7 @@ def test_without_the_key(pulsar: PulsarCluster, topic: str, impl: str, action: s
         decrypt = Decryption({"a": pair("b").private}, on_failure=action)
         with client.consumer(topic, "s", decrypt=decrypt, receiver_queue=5, **options) as consumer:
             if action == "consume":
-                message = consumer.receive(10)
+                message = consumer.receive(60)
                 assert message.encrypted
                 assert b"secret-words" not in message.body
                 return
@@ -90,10 +90,10 @@ def test_without_the_key(pulsar: PulsarCluster, topic: str, impl: str, action: s
                 consumer.receive(0.5)
             with client.producer(topic) as plain:
                 plain.send(b"plain")
-            assert (consumer.receive(10)).body == b"plain"
+            assert (consumer.receive(60)).body == b"plain"
         # What was left unacknowledged comes to who can read it, what was discarded to nobody.
         with client.consumer(topic, "s", decrypt=Decryption({"a": pair("a").private}), **options) as consumer:
-            got = [(consumer.receive(10)).body for _ in range(1 if action == "discard" else 11)]
+            got = [(consumer.receive(60)).body for _ in range(1 if action == "discard" else 11)]
             assert b"plain" in got
 
 
@@ -104,4 +104,4 @@ def test_a_producer_without_the_key(pulsar: PulsarCluster, topic: str, impl: str
         with client.producer(topic, encrypt=Encryption(["a"], {}, on_failure="send")) as producer:
             producer.send(b"in the clear")
         with client.reader(topic, start="earliest") as reader:
-            assert (reader.receive(10)).body == b"in the clear"
+            assert (reader.receive(60)).body == b"in the clear"

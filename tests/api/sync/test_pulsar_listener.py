@@ -120,7 +120,7 @@ def test_an_adaptive_queue(pulsar: PulsarCluster, topic: str, impl: str) -> None
             assert consumer.diagnose()["permits"]["window"] == 1
             producer.send_many([b"x"] * 2000)
             for _ in range(2000):
-                consumer.receive(10)
+                consumer.receive(60)
             assert consumer.diagnose()["permits"]["window"] > 1
 
 

@@ -130,12 +130,12 @@ def test_readers_of_many(pulsar: PulsarCluster, topic: str, impl: str) -> None:
                 messages += reader.receive_many()
             assert {message.body: message.message_id for message in messages} == ids
             reader.seek(ids[b"0-1"], timeout=20)
-            assert (reader.receive(5)).body == b"0-2"
+            assert (reader.receive(60)).body == b"0-2"
         with client.reader([topic, f"{topic}-other"], start="latest") as reader:
             assert not reader.has_message_available(10)
             with client.producer(f"{topic}-other") as producer:
                 producer.send(b"new")
-            assert (reader.receive(5)).body == b"new"
+            assert (reader.receive(60)).body == b"new"
         with pytest.raises(ConfigError, match="then seek"):
             client.reader(topic, start=ids[b"0-0"])
 

@@ -31,11 +31,11 @@ def test_producers_and_consumers_follow(clusters: Clusters, impl: str, topic: st
         assert all(one.ok for one in producer.send_many(after))
         seen: list[bytes] = []
         while len(seen) < 100:
-            message = consumer.receive(15)
+            message = consumer.receive(60)
             seen.append(message.body)
             consumer.ack(message)
         assert seen == before + after
         consumer.close()
         with client.reader(topic, start="earliest") as reader:  # a new one is sent on, too
-            assert [(reader.receive(15)).body for _ in after] == after
+            assert [(reader.receive(60)).body for _ in after] == after
     assert green.control.count("SEND") > 0

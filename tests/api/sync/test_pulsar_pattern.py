@@ -27,13 +27,13 @@ def test_topics_that_match_now_and_later(pulsar: PulsarCluster, topic: str, impl
             re.compile(f"public/default/{topic}-.*"), "billing", start="earliest", pattern_period=1
         ) as consumer:
             assert len(consumer.topics) == 3
-            message = consumer.receive(10)
+            message = consumer.receive(60)
             assert (message.body, message.topic) == (b"1", f"persistent://public/default/{topic}-1")
             consumer.ack(message)
             send(client, f"{topic}-parts-partition-1", b"part")
-            assert (consumer.receive(10)).body == b"part"
+            assert (consumer.receive(60)).body == b"part"
             send(client, f"{topic}-late", b"late")
-            assert (consumer.receive(20)).body == b"late"
+            assert (consumer.receive(60)).body == b"late"
             with pytest.raises(DeadlineError):
                 consumer.receive(0.1)
 
@@ -46,7 +46,7 @@ def test_a_topic_seen_by_the_brokers_word(pulsar: PulsarCluster, topic: str, imp
     ):
         assert consumer.topics == []
         send(client, f"{topic}-new", b"new")
-        assert (consumer.receive(20)).body == b"new"
+        assert (consumer.receive(60)).body == b"new"
 
 
 @pytest.mark.parametrize("mode", ["persistent", "non_persistent", "all"])
@@ -63,7 +63,7 @@ def test_modes(pulsar: PulsarCluster, topic: str, impl: str, mode: str) -> None:
         assert sorted(consumer.topics, reverse=True) == names
         one.send(b"kept")
         other.send(b"fleeting")
-        got = {(message.topic, message.body) for message in [consumer.receive(20) for _ in names]}
+        got = {(message.topic, message.body) for message in [consumer.receive(60) for _ in names]}
         assert got == {(name, name.rpartition("-")[2].encode()) for name in names}
         later = f"{names[-1]}-later"
         with client.producer(later) as third:

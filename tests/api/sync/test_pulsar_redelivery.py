@@ -29,7 +29,7 @@ def test_refused_with_growing_delays(pulsar: PulsarCluster, topic: str, impl: st
         with client.consumer(topic, "billing", type="shared", nack_delay=delays) as consumer:
             producer.send(b"x")
             for times in range(4):
-                message = consumer.receive(10)
+                message = consumer.receive(60)
                 assert message.redeliveries == times
                 consumer.nack(message)
 
@@ -65,7 +65,7 @@ def test_the_dead_letter_topic(pulsar: PulsarCluster, topic: str, impl: str) -> 
             producer.send(b"good")
             tries, letters = 0, []
             while tries < 3:
-                message = consumer.receive(10)
+                message = consumer.receive(60)
                 if message.body == b"good":
                     consumer.ack(message)
                 else:
@@ -84,12 +84,12 @@ def test_the_retry_letter_topic(pulsar: PulsarCluster, topic: str, impl: str) ->
     with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         with client.consumer(topic, "billing", type="shared", retry=True, dead_letter=policy) as consumer:
             producer.send(b"bad")
-            consumer.retry_later(consumer.receive(10), 0.2, timeout=20)
-            message = consumer.receive(10)
+            consumer.retry_later(consumer.receive(60), 0.2, timeout=20)
+            message = consumer.receive(60)
             assert (message.body, message.properties["RECONSUMETIMES"]) == (b"bad", "1")
             consumer.retry_later(message, 0.2, timeout=20)
             with client.reader(f"{topic}-billing-DLQ", start="earliest") as grave:
-                assert (grave.receive(10)).properties["RECONSUMETIMES"] == "2"
+                assert (grave.receive(60)).properties["RECONSUMETIMES"] == "2"
             assert receive(consumer, 1, timeout=0.5) == []
 
 

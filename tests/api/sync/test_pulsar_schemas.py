@@ -56,7 +56,7 @@ def test_values_there_and_back(pulsar: PulsarCluster, topic: str, impl: str, kin
                 producer.send(value)
                 producer.send_many([value, value])
             for _ in range(3):
-                message = consumer.receive(10)
+                message = consumer.receive(60)
                 assert message.value == value
                 assert (message.schema_version == b"\0" * 8) == (kind is not schema.BYTES)
                 consumer.ack(message)
@@ -70,7 +70,7 @@ def test_what_another_version_wrote(pulsar: PulsarCluster, topic: str, impl: str
                 producer.send(Later(2, "south", "soon"))
             with client.producer(topic, schema=old) as producer:
                 producer.send(Order(1, "north"))
-            first, second = reader.receive(10), reader.receive(10)
+            first, second = reader.receive(60), reader.receive(60)
             assert (first.value, second.value) == (Later(2, "south", "soon"), Later(1, "north", None))
             assert first.schema_version != second.schema_version
 
@@ -91,16 +91,16 @@ def test_several_schemas_of_one_producer(pulsar: PulsarCluster, topic: str, impl
             later.send(Later(6))
         seen = [1, 2, 3, 4, 5, 6]
         with client.reader(topic, start="earliest", schema=new) as reader:
-            messages = [reader.receive(10) for _ in seen]
+            messages = [reader.receive(60) for _ in seen]
             assert [message.value.number for message in messages] == seen
             assert messages[1].value == Later(2, "south", "soon")
             versions = [message.schema_version for message in messages]
             assert versions[0] == versions[4] != versions[1] == versions[2] == versions[5]
         with client.reader(topic, start="earliest", schema=old) as reader:
-            assert [(reader.receive(10)).value.number for _ in seen] == seen
+            assert [(reader.receive(60)).value.number for _ in seen] == seen
         with client.reader(topic, start="earliest", schema=schema.AUTO_CONSUME) as reader:
-            assert (reader.receive(10)).value == {"number": 1, "shop": "north"}
-            assert (reader.receive(10)).value == {"number": 2, "shop": "south", "note": "soon"}
+            assert (reader.receive(60)).value == {"number": 1, "shop": "north"}
+            assert (reader.receive(60)).value == {"number": 2, "shop": "south", "note": "soon"}
 
 
 def test_whatever_a_topic_has(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -108,7 +108,7 @@ def test_whatever_a_topic_has(pulsar: PulsarCluster, topic: str, impl: str) -> N
         with client.producer(topic, schema=schema.Avro(Order)) as producer:
             producer.send(Order(7, "north"))
         with client.reader(topic, start="earliest", schema=schema.AUTO_CONSUME) as reader:
-            assert (reader.receive(10)).value == {"number": 7, "shop": "north"}
+            assert (reader.receive(60)).value == {"number": 7, "shop": "north"}
 
 
 def test_a_definition_that_does_not_fit(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -139,4 +139,4 @@ def test_a_null_value_and_no_schema(pulsar: PulsarCluster, topic: str, impl: str
         with client.reader(topic, start="earliest") as reader, client.producer(topic) as producer:
             producer.send(None)
             producer.send(b"x")
-            assert ((reader.receive(10)).value, (reader.receive(10)).value) == (None, b"x")
+            assert ((reader.receive(60)).value, (reader.receive(60)).value) == (None, b"x")

@@ -91,7 +91,7 @@ def test_the_failover_consumer_of_higher_priority_is_active(pulsar: PulsarCluste
         high = client.consumer(topic, "s", priority=1, name="b", **options)
         with client.producer(topic) as producer:
             producer.send(b"x")
-        assert (high.receive(15)).body == b"x"
+        assert (high.receive(60)).body == b"x"
         with pytest.raises(DeadlineError):
             low.receive(0.3)
 
@@ -102,11 +102,11 @@ def test_a_position_is_included_if_that_is_asked_for(pulsar: PulsarCluster, topi
             ids = producer.send_many([b"%d" % number for number in range(6)])
         for inclusive, first in ((True, b"2"), (False, b"3")):
             with client.reader(topic, start=ids[2], start_inclusive=inclusive) as reader:
-                assert (reader.receive(15)).body == first
+                assert (reader.receive(60)).body == first
             with client.consumer(topic, f"s{inclusive}", start="earliest", start_inclusive=inclusive) as consumer:
-                consumer.receive(15)
+                consumer.receive(60)
                 consumer.seek(ids[2])
-                assert (consumer.receive(15)).body == first
+                assert (consumer.receive(60)).body == first
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

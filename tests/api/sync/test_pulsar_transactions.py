@@ -16,7 +16,7 @@ from tests.support.pulsar_cluster import PulsarCluster
 
 
 def bodies(consumer: sync.Consumer | sync.Reader, count: int) -> list[bytes]:
-    return [(consumer.receive(15)).body for _ in range(count)]
+    return [(consumer.receive(60)).body for _ in range(count)]
 
 
 def nothing(consumer: sync.Consumer) -> None:
@@ -54,7 +54,7 @@ def test_batches_of_a_transaction(pulsar: PulsarCluster, topic: str, impl: str, 
         kept.commit()
         dropped.abort()
         with client.consumer(topic, "s", start="earliest") as consumer:
-            messages = [consumer.receive(15) for _ in range(22)]
+            messages = [consumer.receive(60) for _ in range(22)]
             assert [message.body for message in messages] == [b"%d" % number for number in range(22)]
             consumer.ack(messages)
             nothing(consumer)
@@ -89,12 +89,12 @@ def test_acknowledgements(pulsar: PulsarCluster, topic: str, impl: str, kind: st
             producer.send_many([b"%d" % number for number in range(6)])
         options: dict[str, Any] = {"type": kind, "start": "earliest"}
         with client.consumer(topic, "s", **options) as consumer:
-            messages = [consumer.receive(15) for _ in range(6)]
+            messages = [consumer.receive(60) for _ in range(6)]
             txn = client.transaction()
             consumer.ack(messages[0], txn=txn)
             consumer.ack(messages[1:4], txn=txn)
             txn.abort()
-            again = [consumer.receive(15) for _ in range(4)]
+            again = [consumer.receive(60) for _ in range(4)]
             assert [message.body for message in again][:4] == [b"0", b"1", b"2", b"3"]
             with client.transaction() as txn:
                 consumer.ack(again, txn=txn)
@@ -109,11 +109,11 @@ def test_cumulative_acknowledgements(pulsar: PulsarCluster, topic: str, impl: st
         with client.producer(topic) as producer:
             producer.send_many([b"%d" % number for number in range(6)])
         with client.consumer(topic, "s", start="earliest") as consumer:
-            messages = [consumer.receive(15) for _ in range(4)]
+            messages = [consumer.receive(60) for _ in range(4)]
             txn = client.transaction()
             consumer.ack_cumulative(messages[3], txn=txn)
             txn.abort()
-            again = [consumer.receive(15) for _ in range(6)]
+            again = [consumer.receive(60) for _ in range(6)]
             assert [message.body for message in again] == [b"%d" % number for number in range(6)]
             with client.transaction() as txn:
                 consumer.ack_cumulative(again[2], txn=txn)
@@ -153,7 +153,7 @@ def test_conflicts(pulsar: PulsarCluster, topic: str, impl: str) -> None:
         with client.producer(topic) as producer:
             producer.send(b"x")
         with client.consumer(topic, "s", type="shared", start="earliest") as consumer:
-            message = consumer.receive(15)
+            message = consumer.receive(60)
             first, second = client.transaction(), client.transaction()
             consumer.ack(message, txn=first)
             with pytest.raises(BrokerError) as refused:

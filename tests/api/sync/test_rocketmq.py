@@ -28,7 +28,7 @@ def test_a_message_is_sent_and_pulled(broker: EmbeddedBroker, impl: str) -> None
         with client.producer("order-service") as producer:
             receipt = producer.send(Message(topic, b"hello", tag="paid", keys=["42", "43"], properties={"a": "b"}))
         with client.pull_consumer(unique("report"), topic, start="first") as consumer:
-            message = consumer.receive(timeout=5)
+            message = consumer.receive(timeout=60)
         assert (message.body, message.tag, message.keys) == (b"hello", "paid", ("42", "43"))
         assert (message.queue, message.offset, message.message_id) == (
             receipt.queue,
@@ -89,9 +89,9 @@ def test_oneway_and_submit(broker: EmbeddedBroker, impl: str) -> None:
             client.pull_consumer(group, topic, start="first") as consumer,
         ):
             producer.send_oneway(Message(topic, b"oneway"))
-            assert (consumer.receive(timeout=5)).body == b"oneway"
+            assert (consumer.receive(timeout=60)).body == b"oneway"
             future = producer.submit(Message(topic, b"future"))
-            message = consumer.receive(timeout=5)
+            message = consumer.receive(timeout=60)
             assert future.done()
             assert (message.body, message.message_id) == (b"future", future.result().message_id)
 
@@ -158,9 +158,9 @@ def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, impl: str
             receipts = [producer.send(Message(topic, b"%d" % number), key="k") for number in range(4)]
         queue = receipts[0].queue
         with client.pull_consumer(group, topic, start="first") as consumer:
-            assert (consumer.receive(timeout=5)).body == b"0"
+            assert (consumer.receive(timeout=60)).body == b"0"
             consumer.seek(queue, 3)
-            assert (consumer.receive(timeout=5)).body == b"3"
+            assert (consumer.receive(timeout=60)).body == b"3"
             consumer.pause([queue])
             with client.producer("late") as producer:
                 producer.send(Message(topic, b"held back"), queue=queue)
@@ -168,7 +168,7 @@ def test_positions_are_moved_and_queues_paused(broker: EmbeddedBroker, impl: str
                 producer.send(Message(topic, b"later"), queue=queue)
             assert consumer.receive_many(timeout=0.2) == []
             consumer.resume(consumer.queues)
-            assert (consumer.receive(timeout=5)).body == b"later"
+            assert (consumer.receive(timeout=60)).body == b"later"
             assert consumer.diagnose()["group"] == group
 
 
