@@ -10,15 +10,16 @@ from tests.support.pulsar_world import PulsarWorld, RawClient
 class PartSender:
     """Writes parts one by one, in whatever order a test wants."""
 
-    def __init__(self, world: PulsarWorld, topic: str = "t") -> None:
+    def __init__(self, world: PulsarWorld, topic: str = "t", name: str = "raw") -> None:
         self.raw = RawClient(world)
+        self.name = name
         self.raw.ask("PRODUCER", topic=topic, producer_id=1)
         self.number = 0
 
     def part(self, uuid: str, index: int, total: int, payload: bytes = b"x", *, age: int = 0, **more: Any) -> None:
         codec, world = self.raw.codec, self.raw.world.world
         metadata = codec.encode_metadata(
-            "raw",
+            self.name,
             self.number,
             world.wall_ms - age,
             uuid=uuid,

@@ -26,7 +26,7 @@ def take(world: PulsarWorld, consumer: ConsumerEngine) -> list[Any]:
 
 def unacknowledged(world: PulsarWorld, consumer: ConsumerEngine) -> int:
     world.world.advance(1)
-    return world.at_broker(consumer).unacked
+    return world.at_broker(consumer).subscription.backlog
 
 
 def test_whole(world: PulsarWorld) -> None:
@@ -136,6 +136,57 @@ def test_too_many_at_a_time(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch)
     sender.part("large", 0, 2, b"x" * 11)
     world.world.run()
     assert len(consumer.chunks) == 0
+
+
+def test_what_its_producer_left_makes_room_first(world: PulsarWorld) -> None:
+    """After a broker's crash first parts are there again whose last parts were duplicates: nothing is lost for them."""
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", chunked_pending=2, chunk_expiry=10)
+    sender, other = PartSender(world), PartSender(world, name="other")
+    other.part("living", 0, 2, b"0")
+    for uuid in "abcd":
+        sender.part(uuid, 0, 2)
+    sender.whole("e", [b"4", b"5"])
+    other.part("living", 1, 2, b"1")
+    messages = take(world, consumer)
+    assert [message.body for message in messages] == [b"45", b"01"]
+    world.face(consumer).ack(messages)
+    world.world.advance(11)
+    assert len(consumer.chunks) == 0
+    assert unacknowledged(world, consumer) == 0
+    world.settled(consumer)
+
+
+@pytest.mark.parametrize(("expiry", "left"), [(10, 2), (0, 4)])
+def test_places_that_are_too_many_to_be_kept(
+    world: PulsarWorld, monkeypatch: pytest.MonkeyPatch, expiry: int, left: int
+) -> None:
+    """They stay unacknowledged, and come again with the next connection."""
+    monkeypatch.setattr(chunks, "MAX_EMPTIED", 1)
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", chunked_pending=1, chunk_expiry=expiry)
+    sender = PartSender(world)
+    for uuid in "abcd":
+        sender.part(uuid, 0, 2)
+    world.world.advance(11)
+    assert len(consumer.chunks) == (0 if expiry else 1)
+    assert unacknowledged(world, consumer) == left
+    world.settled(consumer)
+
+
+def test_begun_anew_after_it_made_room(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", chunked_pending=1)
+    sender = PartSender(world)
+    sender.part("a", 0, 2, b"0")
+    sender.part("b", 0, 2)
+    sender.whole("a", [b"1", b"2"])
+    sender.whole("b", [b"3", b"4"])
+    messages = take(world, consumer)
+    assert [message.body for message in messages] == [b"12", b"34"]
+    world.face(consumer).ack(messages)
+    assert unacknowledged(world, consumer) == 0
+    world.settled(consumer)
 
 
 def test_refused_and_in_time(world: PulsarWorld) -> None:
