@@ -1,11 +1,15 @@
 """Request and reply through a driver, against a bare blocking socket loop in the same run: what the house costs.
 
 The peer is a process of its own that sends back whatever comes. Frames are RocketMQ's, with 100 bytes of body.
+
+Both run on one processor: a request that wakes another one costs some µs more if that one sleeps, and nothing if it is
+busy, so that the ratios told what else the machine did.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -42,7 +46,18 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
+def one_processor() -> Iterator[None]:
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.fixture(scope="module")
+def port(one_processor: None) -> Iterator[int]:
     with subprocess.Popen([sys.executable, "-c", PEER], stdout=subprocess.PIPE, text=True) as peer:
         assert peer.stdout is not None
         yield int(peer.stdout.readline())
