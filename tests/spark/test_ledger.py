@@ -115,7 +115,15 @@ def outcome(url: str, topic: str) -> dict[str, list[str]]:
 def ledger(name_server: str) -> set[str]:
     """Every place of the source."""
     with rocketmq.Client(name_server) as client, client.admin() as admin:
-        ends = admin.offsets("source")
+        end = time.monotonic() + 120
+        while True:
+            try:
+                ends = admin.offsets("source")
+                break
+            except MQError:  # a real broker that was just killed is back, but its name server has not heard of it yet
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.3)
     return {f"{queue.queue_id}:{offset}" for queue, has in ends.items() for offset in range(has["max"] or 0)}
 
 
