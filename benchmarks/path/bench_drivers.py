@@ -2,8 +2,8 @@
 
 The peer is a process of its own that sends back whatever comes. Frames are RocketMQ's, with 100 bytes of body.
 
-Both run on one processor: over two the asyncio ratio was 3.3 on a quiet machine and 5.4 beside other work, presumably for
-what it costs to wake a processor that sleeps.
+Both run on one processor: over two the asyncio ratio was 3.3 on a quiet machine and 5.4 beside other work, presumably
+for what it costs to wake a processor that sleeps.
 """
 
 from __future__ import annotations
