@@ -225,6 +225,116 @@ def test_who_waits_for_room_in_vain_leaves_the_queue(cluster: VirtualCluster) ->
         engine.submit_late(engine.prepare(Message("orders", b"x")))
 
 
+def test_who_is_interrupted_while_waiting_for_room_leaves_the_queue(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client, max_pending_messages=1)
+    with client.driver.enter():
+        assert engine.budget.take(1)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    cluster.world.at(cluster.world.mono + 1, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        engine.submit_late(engine.prepare(Message("orders", b"interrupted")))
+    assert (engine.budget.waiting, engine.budget.items) == (0, 1)
+    with client.driver.enter():
+        engine.budget.give(1)
+    (future,) = submit(engine, Message("orders", b"next"))
+    assert future.result(5).ok
+    assert finish(engine, engine.close) == Account(1, 0, 0, 0, 0)
+
+
+def test_room_that_comes_with_the_close_is_given_back(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client, max_pending_messages=1)
+    with client.driver.enter():
+        assert engine.budget.take(1)
+
+    def give_and_close() -> None:
+        with client.driver.enter():
+            engine.budget.give(1)
+            engine.close()
+
+    cluster.world.at(cluster.world.mono + 1, give_and_close)
+    with pytest.raises(ClosedError, match="'p' is closed"):
+        engine.submit_late(engine.prepare(Message("orders", b"late")))
+    assert (engine.budget.waiting, engine.budget.items, engine.budget.bytes) == (0, 0, 0)
+    assert stored(cluster, "orders") == 0
+
+
+def test_a_closed_producer_sends_nothing(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client)
+    prepared = engine.prepare(Message("orders", b"x"))
+    chains = engine.prepare_many([Message("orders", b"x")], None)
+    finish(engine, engine.close)
+    calls: list[Callable[[], Any]] = [
+        lambda: engine.send(prepared, None),
+        lambda: engine.submit_many(chains, None),
+        lambda: engine.submit_oneway(prepared),
+    ]
+    for call in calls:
+        with pytest.raises(ClosedError, match="'p' is closed"), client.driver.enter():
+            call()
+    assert stored(cluster, "orders") == 0
+
+
+def test_a_message_goes_to_the_queue_that_is_asked_for_and_to_none_of_another_topic(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client)
+    prepared = [engine.prepare(Message("orders", b"x")) for _ in range(4)]
+    wanted, strange = MessageQueue("orders", "broker-b", 1), MessageQueue("bills", "broker-b", 1)
+    with client.driver.enter():
+        slots = [engine.send(one, None, wanted) for one in prepared]
+        future: Any = engine.submit(prepared[0], wanted)
+        for refused in (engine.submit, lambda one, queue: engine.send(one, None, queue)):
+            with pytest.raises(ConfigError, match="cannot go to a queue of 'bills'"):
+                refused(prepared[0], strange)
+    assert {client.driver.wait(slot)[index].queue for slot, index in slots} == {wanted}
+    assert future.result(5).queue == wanted
+    assert stored(cluster, "orders") == 5
+
+
+def test_a_large_body_arrives_as_it_was(cluster: VirtualCluster) -> None:
+    """So large that it goes to the socket from where it lies, behind a head of its own."""
+    body = bytes(range(256)) * 200
+    client = cluster.client()
+    engine = engine_of(client, compression=None, new_topic_queues=3)
+    (receipt,) = client.produce(Message("fresh", body, tag="big", properties={"shop": "north"}), group="p")
+    broker = next(one.broker for one in cluster.door.services if one.broker.name == receipt.queue.broker_name)
+    record = broker.topics["fresh"].queue(receipt.queue.queue_id).log.record(receipt.offset)
+    (message,) = cluster.codec.remoting.decode_messages(record)
+    assert (message.body, message.tag, message.property("shop")) == (body, "big", "north")
+    assert (message.message_id, message.born_at) == (receipt.message_id, cluster.world.wall_ms)
+    assert broker.topics["fresh"].write_queues == 3
+    assert engine.account() == Account(1, 0, 0, 0, 0)
+
+
+def test_many_are_stored_by_one_call(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = engine_of(client)
+    messages = [Message("orders", b"%d" % number) for number in range(20)]
+    chains = engine.prepare_many(messages, None)
+    parts = finish(engine, lambda: engine.submit_many(chains, None))
+    assert sorted(index for part in parts for index in part.indexes) == list(range(20))
+    assert [part.outcome.status for part in parts] == ["SEND_OK"] * len(parts)
+    assert stored(cluster, "orders") == 20
+    assert cluster.control.count("SEND_BATCH_MESSAGE") < 20
+
+
+def test_what_requests_begin_with_is_kept_for_a_limited_number_of_queues(
+    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqclient.rocketmq.remoting.producer.MOST_HEADS", 3)
+    client = cluster.client()
+    engine = engine_of(client)
+    receipts = client.produce(*[Message("orders", b"x") for _ in range(9)], group="p")
+    assert len({receipt.queue for receipt in receipts}) == 4
+    assert all(receipt.ok for receipt in receipts)
+    assert [len(heads) <= 3 for heads in engine._heads.values()] == [True]
+
+
 def test_a_coroutine_waits_for_room(cluster: VirtualCluster) -> None:
     client = cluster.client()
     client.engine.blocking = False
@@ -254,6 +364,19 @@ def test_a_child_sends_nothing_that_was_submitted_before_the_fork(cluster: Virtu
     client.engine.blocking = True
     (receipt,) = client.produce(Message("orders", b"the child's"), group="p")
     assert receipt.ok
+
+
+def test_a_child_tells_no_traces_of_what_its_parent_sent(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine_of(client, message_trace=True)
+    client.produce(Message("orders", b"the parent's"), group="p")
+    with client.driver.enter():
+        client.engine.on_fork()
+    cluster.world.advance(30)
+    assert stored(cluster, "RMQ_SYS_TRACE_TOPIC") == 0
+    client.produce(Message("orders", b"the child's"), group="p")
+    cluster.world.advance(30)
+    assert stored(cluster, "RMQ_SYS_TRACE_TOPIC") == 1
 
 
 def test_options_are_checked(cluster: VirtualCluster) -> None:
