@@ -263,6 +263,54 @@ async def test_a_reader_reads_from_where_it_is_told(pulsar: PulsarCluster, topic
             assert (await reader.receive(60)).body == b"new"
 
 
+async def test_a_reader_takes_whole_entries_if_it_is_opened_for_that(
+    pulsar: PulsarCluster, topic: str, impl: str
+) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic, batch_max_messages=3) as producer:
+        await producer.send_many([b"%d" % number for number in range(7)])
+        reader = await client.reader(topic, start="earliest", by_batch=True)
+        async with reader:
+            first = await reader.receive_batch(60)
+            assert first is not None
+            assert bodies(list(first)) == [b"0", b"1", b"2"]
+            more = []
+            async for batch in reader.batches():
+                more.append(bodies(list(batch)))
+                if len(more) == 2:
+                    assert await reader.receive_batch(0.05) is None
+                    await reader.close()
+            assert more == [[b"3", b"4", b"5"], [b"6"]]
+            with pytest.raises(ClosedError):
+                await reader.receive_batch(1)
+        async with client.reader(topic, start="earliest") as reader:
+            with pytest.raises(ConfigError, match="by_batch=True"):
+                await reader.receive_batch(1)
+            with pytest.raises(ConfigError, match="by_batch=True"):
+                async for _ in reader.batches():
+                    pass
+            assert len(await receive(reader, 7)) == 7
+
+
+async def test_what_is_no_message_is_refused_and_those_before_it_are_acknowledged(
+    pulsar: PulsarCluster, topic: str, impl: str
+) -> None:
+    async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=False) as producer:
+        consumer = await client.consumer(topic, "billing")
+        async with consumer:
+            assert consumer.subscription == "billing"
+            await producer.send_many([b"0", b"1", b"2"])
+            messages = await receive(consumer, 3)
+            wrong: Any = "2"
+            with pytest.raises(TypeError, match="not '2'"):
+                await consumer.ack(wrong)
+            with pytest.raises(TypeError, match="not '2'"):
+                await consumer.ack([*messages[:2], wrong])
+        with pytest.raises(ClosedError):
+            await consumer.receive(1)
+        async with client.consumer(topic, "billing") as consumer:
+            assert bodies(await receive(consumer, 1)) == [b"2"]
+
+
 async def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         async with client.consumer(topic, "billing", receiver_queue=10) as consumer:

@@ -264,6 +264,52 @@ def test_a_reader_reads_from_where_it_is_told(pulsar: PulsarCluster, topic: str,
             assert (reader.receive(60)).body == b"new"
 
 
+def test_a_reader_takes_whole_entries_if_it_is_opened_for_that(pulsar: PulsarCluster, topic: str, impl: str) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic, batch_max_messages=3) as producer:
+        producer.send_many([b"%d" % number for number in range(7)])
+        reader = client.reader(topic, start="earliest", by_batch=True)
+        with reader:
+            first = reader.receive_batch(60)
+            assert first is not None
+            assert bodies(list(first)) == [b"0", b"1", b"2"]
+            more = []
+            for batch in reader.batches():
+                more.append(bodies(list(batch)))
+                if len(more) == 2:
+                    assert reader.receive_batch(0.05) is None
+                    reader.close()
+            assert more == [[b"3", b"4", b"5"], [b"6"]]
+            with pytest.raises(ClosedError):
+                reader.receive_batch(1)
+        with client.reader(topic, start="earliest") as reader:
+            with pytest.raises(ConfigError, match="by_batch=True"):
+                reader.receive_batch(1)
+            with pytest.raises(ConfigError, match="by_batch=True"):
+                for _ in reader.batches():
+                    pass
+            assert len(receive(reader, 7)) == 7
+
+
+def test_what_is_no_message_is_refused_and_those_before_it_are_acknowledged(
+    pulsar: PulsarCluster, topic: str, impl: str
+) -> None:
+    with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=False) as producer:
+        consumer = client.consumer(topic, "billing")
+        with consumer:
+            assert consumer.subscription == "billing"
+            producer.send_many([b"0", b"1", b"2"])
+            messages = receive(consumer, 3)
+            wrong: Any = "2"
+            with pytest.raises(TypeError, match="not '2'"):
+                consumer.ack(wrong)
+            with pytest.raises(TypeError, match="not '2'"):
+                consumer.ack([*messages[:2], wrong])
+        with pytest.raises(ClosedError):
+            consumer.receive(1)
+        with client.consumer(topic, "billing") as consumer:
+            assert bodies(receive(consumer, 1)) == [b"2"]
+
+
 def test_paused_consumers_ask_for_no_more(pulsar: PulsarCluster, topic: str, impl: str) -> None:
     with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         with client.consumer(topic, "billing", receiver_queue=10) as consumer:
