@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mqclient.broker import EmbeddedBroker
+from mqclient.broker.remoting.recall import RecallHandle
 from mqclient.rocketmq.codes import Request
 from tests.unit.broker.remoting.raw import Raw, body_of
 
@@ -75,11 +76,88 @@ def test_a_negative_queue_is_the_brokers_choice(raw: Raw) -> None:
         ({"m": "true"}, b"", 1),
         ({"b": "%RETRY%unknown", "m": "true"}, b"x", 13),
         ({"m": "true"}, b"no batch at all", 1),
+        ({"m": "true"}, b"\0\0", 1),
     ],
 )
 def test_refused(raw: Raw, change: dict[str, object], body: bytes, code: int) -> None:
     answer = raw.ask(Request.SEND_MESSAGE_V2, body, **BASE | change)
     assert answer.code == code, answer.remark
+
+
+def test_who_is_answered_with_a_refusal_is_told_the_region(raw: Raw) -> None:
+    region = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    for code in (Request.SEND_MESSAGE_V2, Request.SEND_REPLY_MESSAGE_V2):
+        answer = raw.ask(code, b"x", **BASE | {"e": 99})
+        assert (answer.code, answer.fields) == (29, region)
+
+
+def test_a_reply_is_checked_and_stored_as_a_message_is(raw: Raw) -> None:
+    topic = "DefaultCluster_REPLY_TOPIC"
+    text = raw.codec.encode_properties({"MSG_TYPE": "reply", "CORRELATION_ID": "c-1"}).decode()
+    raw.ask(Request.SEND_REPLY_MESSAGE_V2, b"the answer", **BASE | {"b": topic, "h": 7, "i": text})
+    (message,) = raw.codec.decode_messages(raw.pull("g", topic, 0).body)
+    assert (message.body, message.flag, message.property("CORRELATION_ID")) == (b"the answer", 7, "c-1")
+
+
+def test_a_batch_of_which_some_have_to_wait_is_stored_one_by_one(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("partly", 1)
+    builder = raw.codec.BatchBuilder()
+    for number, properties in enumerate(({"TAGS": "a"}, {"DELAY": "1"}, {"TAGS": "c"})):
+        builder.add(b"%d" % number, raw.codec.encode_properties(properties), number)
+    unique = raw.codec.encode_properties({"UNIQ_KEY": "K0,K1,K2"}).decode()
+    sent = raw.ask(Request.SEND_BATCH_MESSAGE, builder.seal(), **BASE | {"b": "partly", "m": "true", "i": unique})
+    assert (sent.code, sent.field("queueOffset"), sent.field("transactionId")) == (0, "0", "K0,K1,K2")
+    places = [raw.codec.parse_offset_id(one)[2] for one in sent.field("msgId").split(",")]
+    assert places == sorted(set(places))
+    now = raw.codec.decode_messages(raw.pull("g", "partly", 0).body)
+    assert [(m.body, m.tag, m.flag, m.offset) for m in now] == [(b"0", "a", 0, 0), (b"2", "c", 2, 1)]
+    broker.control.move_clock(2)
+    (late,) = raw.codec.decode_messages(raw.pull("g", "partly", 2).body)
+    assert (late.body, late.flag, late.offset) == (b"1", 1, 2)
+
+
+def test_a_half_message_is_answered_as_one_of_its_topic_and_read_by_nobody(raw: Raw) -> None:
+    raw.create_topic("half", 3)
+    sent = raw.send("half", b"x", 2, TRAN_MSG="true", PGROUP="p", UNIQ_KEY="K")
+    assert (sent.code, sent.field("queueId"), sent.field("transactionId")) == (0, "2", "K")
+    assert raw.ask(Request.GET_MAX_OFFSET, topic="half", queueId=2).field("offset") == "0"
+    again = raw.send("half", b"y", 2, TRAN_MSG="false")
+    assert again.field("queueOffset") == "0"
+    assert raw.ask(Request.GET_MAX_OFFSET, topic="half", queueId=2).field("offset") == "1"
+
+
+def test_a_timed_message_is_answered_with_the_handle_of_its_recall(raw: Raw) -> None:
+    raw.create_topic("timed", 2)
+    sent = raw.send("timed", b"x", 1, TIMER_DELIVER_MS="4102444800000", UNIQ_KEY="K")
+    assert sent.code == 13  # beyond what a broker keeps
+    sent = raw.send("timed", b"x", 1, TIMER_DELAY_SEC="60", UNIQ_KEY="K")
+    handle = RecallHandle.read(sent.field("recallHandle"))
+    assert (handle.topic, handle.broker, handle.unique) == ("timed", "broker-a", "K")
+    assert sent.field("queueId") == "1"
+    assert raw.send("timed", b"x", 1, UNIQ_KEY="K").field("recallHandle") is None
+
+
+def test_the_topic_of_a_groups_retries_is_made_with_one_queue(raw: Raw, names: Raw) -> None:
+    for name, code in (("%RETRY%late", 26), ("ordinary", 17)):
+        assert raw.ask(Request.SEND_MESSAGE_V2, b"x", **BASE | {"b": name, "c": "no-model"}).code == code
+    route = body_of(names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="%RETRY%late"))
+    assert route["queueDatas"][0]["writeQueueNums"] == 1
+    assert names.ask(Request.GET_ROUTEINFO_BY_TOPIC, topic="ordinary").code == 17
+
+
+@pytest.mark.parametrize(
+    ("text", "unique"),
+    [("UNIQ_KEYK", "K"), ("AbUNIQ_KEYK", "K"), ("AbUNIQ_KEYKCd", "K"), ("MY_UNIQ_KEYK", None)],
+)
+def test_a_message_keeps_its_own_id_or_gets_one(raw: Raw, text: str, unique: str | None) -> None:
+    topic = "ids"
+    raw.create_topic(topic, 1)
+    sent = raw.ask(Request.SEND_MESSAGE_V2, b"x", **BASE | {"b": topic, "i": text})
+    offset = int(sent.field("queueOffset"))
+    (message,) = raw.codec.decode_messages(raw.pull("g", topic, offset).body)
+    assert message.property("UNIQ_KEY") == sent.field("transactionId")
+    assert (sent.field("transactionId") == unique) == (unique is not None)
+    assert message.property("A", "b") == "b"
 
 
 def test_a_topics_own_permission_is_the_clients_affair(raw: Raw, broker: EmbeddedBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from mqclient.broker.broker import House
 from mqclient.broker.control import Clock, Control
 from mqclient.broker.remoting.server import Refused
-from mqclient.broker.remoting.state import Broker, Cluster, Incoming
+from mqclient.broker.remoting.state import Broker, Cluster, Incoming, Queue, Stored, queue_count
 
 
 @pytest.fixture(name="broker")
@@ -80,6 +81,85 @@ def test_a_message_goes_to_another_place_as_it_was(broker: Broker) -> None:
     for name in ("body", "flag", "sys_flag", "born_at", "born_host", "attempts", "properties"):
         assert getattr(again, name) == getattr(message, name)
     assert (again.queue_id, again.offset) == (1, 0)
+
+
+def batch(codec: Any, *properties: dict[str, str]) -> Any:
+    builder = codec.remoting.BatchBuilder()
+    for number, one in enumerate(properties):
+        builder.add(b"%d" % number, codec.remoting.encode_properties(one), number)
+    return builder.seal()
+
+
+def test_a_batch_is_stored_as_its_messages_would_be_one_by_one(codec: Any, broker: Broker) -> None:
+    properties: list[dict[str, str]] = [{"TAGS": "a"}, {"KEYS": "k"}, {"KEYS": "k", "TAGS": "bb"}]
+    fields: dict[str, Any] = {"sys_flag": 0, "born_at": 7, "born_host": ("10.0.0.9", 99)}
+    queues = [broker.make_topic(name, 1).queue(0) for name in ("whole", "each")]
+    broker.store(Incoming("whole", 0, b"before", b""))
+    begin = broker.end
+    offset, physical, ends = broker.store_batch(Incoming("whole", 0, batch(codec, *properties), b"", **fields))
+    assert (offset, physical, len(ends)) == (1, begin, 12)
+    assert broker.end == begin + int.from_bytes(ends[-4:], sys.byteorder)
+    broker.store(Incoming("each", 0, b"before", b""))
+    for number, one in enumerate(properties):
+        text = codec.remoting.encode_properties(one)
+        broker.store(Incoming("each", 0, b"%d" % number, text, flag=number, **fields))
+    assert [queues[0].tag(number) for number in range(4)] == [queues[1].tag(number) for number in range(4)]
+    for number in range(1, 4):
+        whole, each = (codec.remoting.decode_messages(queue.log.record(number))[0] for queue in queues)
+        for name in ("body", "flag", "born_at", "born_host", "properties", "offset", "queue_id"):
+            assert getattr(whole, name) == getattr(each, name), name
+    last = queues[0].log.record(3)
+    assert broker.record(int.from_bytes(last[28:36], "big")) == last
+
+
+def test_a_batch_wakes_who_waits_and_has_room_for_what_follows(codec: Any, broker: Broker) -> None:
+    broker.make_topic("t", 1)
+    woken: list[int] = []
+    queue = broker.topic("t").queue(0)
+    queue.waiting.append(lambda: woken.append(queue.log.next))
+    broker.store_batch(Incoming("t", 0, batch(codec, {}, {}, {}), b""))
+    assert woken == [3]
+    stored = broker.store(Incoming("t", 0, b"after", b""))
+    assert (stored.offset, broker.find(stored.physical_offset).body) == (3, b"after")
+
+
+def test_who_stores_hears_where_it_lies(broker: Broker) -> None:
+    broker.make_topic("t", 2)
+    heard: list[Stored] = []
+    stored = broker.store(Incoming("t", 1, b"x", b"", placed=heard.append))
+    assert heard == [stored]
+    assert (stored.queue_id, stored.offset) == (1, 0)
+
+
+def test_the_commit_log_goes_on_behind_the_last_message_of_a_former_run(codec: Any, broker: Broker) -> None:
+    broker.make_topic("t", 2)
+    places = [broker.store(Incoming("t", number % 2, b"%d" % number, b"")) for number in range(4)]
+    clock = Clock()
+    later = Broker(House(codec, clock, Control(clock), Random(2)), "broker-a")
+    adopted = later.make_topic("t", 2)
+    for queue_id in (1, 0):  # the one with the end of the commit log first
+        adopted.queue(queue_id).log = broker.topic("t").queue(queue_id).log
+        later.go_on_behind(adopted.queue(queue_id).log)
+    later.go_on_behind(Queue().log)
+    assert later.end == broker.end
+    stored = later.store(Incoming("t", 0, b"new", b""))
+    assert (stored.offset, stored.physical_offset) == (2, broker.end)
+    assert [later.find(place.physical_offset).body for place in places] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_queue_is_told_of_once_when_it_is_made(broker: Broker) -> None:
+    topic = broker.make_topic("t", 2)
+    made: list[tuple[int, Queue]] = []
+    topic.on_queue = lambda queue_id, queue: made.append((queue_id, queue))
+    first = topic.queue(1)
+    assert topic.queue(1) is first
+    assert made == [(1, first)]
+
+
+def test_a_topic_may_have_many_queues_but_not_any_number() -> None:
+    assert queue_count(1 << 16) == 1 << 16
+    with pytest.raises(Refused, match="65537 queues are too many"):
+        queue_count((1 << 16) + 1)
 
 
 def test_a_topic_is_shown_as_upstream_prints_it(broker: Broker) -> None:
