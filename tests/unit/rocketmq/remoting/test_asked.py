@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 from mqclient.rocketmq.codes import Request
-from mqclient.rocketmq.model import MessageQueue
-from mqclient.rocketmq.remoting.bodies import read_body
+from mqclient.rocketmq.model import MessageQueue, TransactionState
+from mqclient.rocketmq.remoting.bodies import read_body, write_body
+from mqclient.rocketmq.remoting.producer import ProducerEngine
+from mqclient.rocketmq.remoting.producer_options import ProducerOptions
+from mqclient.rocketmq.remoting.relayed import MOVED_FIELD, RESET_FIELD
+from mqclient.rocketmq.remoting.transactions import TransactionEngine
 from tests.support.remoting import message
 from tests.unit.rocketmq.remoting.cluster import Push, VirtualClient, VirtualCluster
 
@@ -86,6 +91,61 @@ def test_a_notice_rebalances_the_group_and_no_other(cluster: VirtualCluster, pus
     member.peer.push(Request.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "billing"})
     cluster.world.run()
     assert push.member.rebalance.rounds == before + 1
+
+
+def test_a_reset_is_obeyed_by_the_group_that_it_names(cluster: VirtualCluster, push: Push) -> None:
+    queue = MessageQueue("orders", "broker-a", 0)
+    assert push.engine.handled == 6
+    body = write_body({"offsetTable": {queue: 1}})
+    ask(cluster, Request.RESET_CONSUMER_CLIENT_OFFSET, body, group="other", topic="orders")
+    cluster.world.advance(1)
+    assert push.engine.handled == 6
+    ask(cluster, Request.RESET_CONSUMER_CLIENT_OFFSET, body, group="billing", topic="orders")
+    cluster.world.advance(1)
+    assert push.engine.handled == 6 + 2
+    assert push.next_offsets("orders")[queue] == 3
+
+
+def test_a_reset_that_another_client_relays_is_answered_with_what_moved(cluster: VirtualCluster, push: Push) -> None:
+    body = write_body({"offsetTable": {MessageQueue("orders", "broker-a", number): 0 for number in range(2)}})
+    fields: dict[str, Any] = {"consumerGroup": "billing", "topic": "orders", RESET_FIELD: "id"}
+    answer = ask(cluster, Request.GET_CONSUMER_RUNNING_INFO, body, **fields)
+    assert (answer.code, answer.field(MOVED_FIELD), answer.body) == (0, "2", b"")
+    cluster.world.advance(1)
+    assert push.engine.handled == 6 + 6
+
+
+def test_the_producer_of_a_transaction_is_asked_and_no_other(
+    cluster: VirtualCluster, client: VirtualClient, push: Push, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[Any] = []
+
+    def decide(one: Any) -> TransactionState:
+        asked.append(one)
+        return TransactionState.COMMIT
+
+    with client.driver.enter():
+        TransactionEngine.of(client.engine, "pay", ProducerOptions(), decide, 1)
+        ProducerEngine(client.engine, "plain")
+    (member,) = cluster.broker.members.consumers["billing"].members.values()
+
+    def check(body: bytes) -> list[str]:
+        """The broker asks; what is logged."""
+        caplog.clear()
+        fields = {"tranStateTableOffset": "0", "commitLogOffset": "0", "bname": "broker-a"}
+        member.peer.push(Request.CHECK_TRANSACTION_STATE, fields, body)
+        cluster.world.advance(1)
+        return [record.getMessage() for record in caplog.records if "transaction" in record.getMessage()]
+
+    codec = cluster.codec.remoting
+    with caplog.at_level(logging.INFO, "mqclient.remoting"):
+        for group in ("plain", "nobody"):
+            (told,) = check(message(codec, b"x", "orders", mapping={"PGROUP": group}))
+            assert f"a transaction of '{group}': there is no such transactional producer" in told
+        assert len(check(b"")) == 1
+        assert asked == []
+        assert check(message(codec, b"mine", "orders", mapping={"PGROUP": "pay", "UNIQ_KEY": "K"})) == []
+    assert [(one.body, one.message_id) for one in asked] == [(b"mine", "K")]
 
 
 def test_a_message_is_consumed_directly(cluster: VirtualCluster, client: VirtualClient) -> None:

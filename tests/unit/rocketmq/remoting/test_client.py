@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -11,6 +12,10 @@ from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
 from mqclient.rocketmq.codes import BrokerError, Request
 from mqclient.rocketmq.model import Message
 from mqclient.rocketmq.remoting.client import ClientEngine, Options, check_options
+from mqclient.rocketmq.remoting.consumer import PushEngine
+from mqclient.rocketmq.remoting.member_options import topics_of
+from mqclient.rocketmq.remoting.push_options import push_options
+from mqclient.rocketmq.signing import acl
 from tests.support.fake_driver import Script
 from tests.support.leaks import assert_quiet
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -143,6 +148,108 @@ def test_in_a_namespace_names_are_wrapped_on_the_wire_only(cluster: VirtualClust
     cluster.world.advance(5)
     assert [(message.topic, message.body) for message in heard] == [("orders", b"x")]
     assert set(cluster.broker.members.consumers) == {"paid%billing"}
+
+
+def test_connections_are_counted_while_they_are_young(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    engine = client.engine
+    assert engine.local_address("names:9876") == ""
+    for _ in range(3):
+        slot = ask(client, TOPICS, {})
+        cluster.world.run()
+        assert b"orders" in slot.result()
+        (wire,) = (wire for wire in client.driver.wires if wire.open)
+        wire.lose()
+        cluster.world.run()
+    assert engine.local_address("names:9876") == "client:1"
+
+    def opened(address: str) -> int:
+        with client.driver.enter():
+            return engine.opened_lately(address, 10)
+
+    assert (opened("names:9876"), opened("nobody:1")) == (3, 1)
+    cluster.world.advance(11)
+    assert opened("names:9876") == 1
+
+
+def test_it_is_ready_when_every_consumer_can_work(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    assert not client.engine.ready()
+    slot = ask(client, TOPICS, {})
+    cluster.world.run()
+    assert slot.done
+    assert client.engine.ready()
+    with client.driver.enter():
+        engine = PushEngine(client.engine, "billing", topics_of("orders"), print, *push_options({}))
+        engine.start()
+    assert not client.engine.ready()
+    cluster.world.advance(1)
+    assert client.engine.ready()
+    with client.driver.enter():
+        closed = client.engine.shutdown()
+    client.driver.wait(closed)
+    assert not client.engine.ready()
+
+
+@pytest.mark.parametrize("options", [{}, {"auth": acl("key", "secret")}])
+def test_what_is_told_without_an_answer_arrives(cluster: VirtualCluster, options: Any) -> None:
+    cluster.broker.broker.group("billing")
+    client = cluster.client(**options)
+    client.produce(Message("orders", b"x"))
+    fields = {"consumerGroup": "billing", "topic": "orders", "queueId": "0", "commitOffset": "7"}
+    with client.driver.enter():
+        address = client.engine.broker_address("broker-a")
+        client.engine.tell(address, Request.UPDATE_CONSUMER_OFFSET, fields)
+        assert len(client.engine.links[address].inflight) == 0
+        slot = client.engine.ask(address, Request.QUERY_CONSUMER_OFFSET, fields)
+    assert client.driver.wait(slot).field("offset") == "7"
+
+
+def test_a_brokers_request_is_answered_unless_it_wants_no_answer(cluster: VirtualCluster) -> None:
+    client = cluster.client()
+    client.push("billing", "orders")
+    (member,) = cluster.broker.members.consumers["billing"].members.values()
+    heard: list[Any] = []
+    (wire,) = (wire for wire in client.driver.wires if wire.link is not None and wire.link.address.port == 10911)
+    before = len(wire.sent)
+    member.peer.push(9999, {})
+    cluster.world.run()
+    assert len(wire.sent) == before
+    member.peer.ask(9999, {}, b"", 5.0, heard.append)
+    cluster.world.run()
+    assert [(answer.code, answer.remark) for answer in heard] == [(3, " request type 9999 not supported")]
+
+
+def test_who_needs_the_page_of_name_servers_waits_for_one_answer(
+    cluster: VirtualCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = b"nobody:1"
+    site = Script(lambda wire, data: wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(page) + page))
+    driver = cluster.world.driver()
+    with driver.enter():
+        engine = ClientEngine(driver, cluster.codec, "", Options(seed=1, address_server="http://pages:8080/list"))
+        lost = [run_steps(engine.ask_name_server_steps(TOPICS, {})) for _ in range(3)]
+    cluster.world.run()
+    assert all("http://pages:8080/list" in str(slot.error) for slot in lost)
+    cluster.world.listen(("pages", 8080), site)
+    with driver.enter():
+        slots = [run_steps(engine.ask_name_server_steps(TOPICS, {})) for _ in range(3)]
+    cluster.world.run()
+    assert len(site.wires) == 1
+    assert all("from http://pages:8080/list" in str(slot.error) for slot in slots)
+    page = b"names:9876"
+    with caplog.at_level(logging.INFO, "mqclient.remoting"):
+        cluster.world.advance(15)  # it is looked at again soon after the start
+    assert len(site.wires) == 2
+    assert "name servers by http://pages:8080/list: names:9876" in caplog.messages
+    with driver.enter():
+        found = run_steps(engine.ask_name_server_steps(TOPICS, {}))
+    assert b"orders" in cluster.world.result(found)
+    cluster.world.refuse(("pages", 8080))
+    caplog.clear()
+    cluster.world.advance(120)
+    assert [record.levelname for record in caplog.records if "pages:8080" in record.getMessage()] == ["WARNING"]
+    assert engine.name_servers.addresses == ["names:9876"]
 
 
 def test_work_outside_comes_back_inside(cluster: VirtualCluster) -> None:
