@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError
-from mqclient.pulsar import opening
+from mqclient.pulsar import opening, subscribing
+from mqclient.pulsar.consumer_options import DeadLetter
 from mqclient.pulsar.outgoing import prepare
 from tests.support.pulsar_world import PulsarWorld
 
@@ -61,6 +62,48 @@ def test_acknowledged_while_away_is_told_when_back(world: PulsarWorld) -> None:
     world.world.advance(5)
     assert world.take(consumer) == []
     assert world.at_broker(consumer).subscription.backlog == 0
+
+
+def test_a_topic_in_another_cluster_is_followed_without_what_was_acknowledged_here(world: PulsarWorld) -> None:
+    green = PulsarWorld(world.impl, beside=world.world, at="green")
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", start="earliest", ack_grouping=50.0)
+    world.send(world.producer(client, "t", batching=False), b"1", b"2")
+    face = world.face(consumer)
+    face.ack(face.receive(1))
+    world.control.drop("ACK")  # what is told at the leave does not matter there
+    with client.driver.enter():
+        assert consumer.connection is not None
+        consumer.on_migrated(consumer.connection, client.cluster("pulsar://green:6650"))
+        consumer.acks.add(world.impl.pulsar.MessageId(0, 0))
+        consumer.connection.consumers.pop(consumer.consumer_id).on_closed_by_broker(consumer.connection, None)
+    world.world.advance(2)
+    assert consumer.connection is not None
+    assert consumer.connection.link.address.host == "green"
+    assert (len(consumer.acks.set), green.control.count("ACK")) == (0, 0)
+    green.send(green.producer(green.client("pulsar://green:6650"), "t"), b"3")
+    assert world.take(consumer) == [b"3"]
+    green.settled(consumer)
+
+
+def test_who_is_about_to_subscribe_when_the_topic_goes_does_so_in_the_other_cluster(world: PulsarWorld) -> None:
+    green = PulsarWorld(world.impl, beside=world.world, at="green")
+    client = world.client(operation_timeout=20)
+    world.control.drop("SUBSCRIBE")
+    opening_slot = world.ask(client, lambda: subscribing.open_consumer(client, "t", "s", {"start": "earliest"}, None))
+    world.world.advance(1)
+    assert not opening_slot.done
+    [connection] = client._pool.values()
+    [consumer] = connection.consumers.values()
+    before = world.world.mono
+    with client.driver.enter():
+        consumer.on_migrated(connection, client.cluster("pulsar://green:6650"))
+    opened = world.one(world.world.result(opening_slot))
+    assert opened is consumer
+    assert world.world.mono - before < 5
+    assert opened.connection is not None
+    assert opened.connection.link.address.host == "green"
+    green.settled(opened)
 
 
 def test_an_unloaded_topic_is_subscribed_anew(world: PulsarWorld) -> None:
@@ -247,6 +290,76 @@ def test_asking_everything_back(world: PulsarWorld, kind: str) -> None:
         consumer.redeliver()
     assert world.take(consumer) == [b"%d" % number for number in range(1, 6)]
     world.settled(consumer)
+
+
+def test_what_is_refused_before_its_time_is_over_comes_again_once(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.consumer(client, "t", "s", type="shared", ack_timeout=10, nack_delay=1.0)
+    world.send(world.producer(client, "t", batching=False), b"0")
+    message = world.face(consumer).receive(1)
+    with client.driver.enter():
+        consumer.nack([message])
+    world.world.advance(2)
+    [again] = world.face(consumer).receive_many(10, timeout=1)
+    assert (again.body, again.redeliveries) == (b"0", 1)
+    world.face(consumer).ack(again)
+    world.world.advance(30)
+    assert world.take(consumer) == []
+    world.settled(consumer)
+
+
+def test_an_entry_that_is_never_acknowledged_is_buried(world: PulsarWorld) -> None:
+    client = world.client()
+    letters = DeadLetter(max_redeliveries=1, topic="dead")
+    consumer = world.consumer(client, "t", "s", type="shared", ack_timeout=10, dead_letter=letters)
+    dead = world.consumer(client, "dead", "s")
+    world.send(world.producer(client, "t", batching=False), b"0")
+    for _ in range(2):
+        assert world.take(consumer) == [b"0"]
+        world.world.advance(14)
+    world.world.advance(14)
+    assert world.take(consumer) == []
+    assert world.take(dead) == [b"0"]
+    world.steps(client, consumer.close_steps)
+    assert world.door.topics.make("t").subscriptions["s"].backlog == 0
+
+
+def test_parts_of_a_message_that_never_gets_whole_come_again_or_are_passed_over(world: PulsarWorld) -> None:
+    client = world.client()
+    shared = world.consumer(client, "t", "shared", type="shared", nack_delay=0.0)
+    ordered = world.consumer(client, "t", "ordered")
+    ids = world.send(world.producer(client, "t", batching=False), b"0", b"1")
+    for consumer in (shared, ordered):
+        assert world.take(consumer) == [b"0", b"1"]
+        with client.driver.enter():
+            consumer.ask_parts_back([(ids[0].ledger, ids[0].entry)])
+    world.world.advance(0.9)
+    assert (world.take(shared), world.take(ordered)) == ([], [])
+    world.world.advance(0.3)
+    assert (world.take(shared), world.take(ordered)) == ([b"0"], [])
+    for consumer in (shared, ordered):
+        with client.driver.enter():
+            consumer.ack_keys([(one.ledger, one.entry) for one in ids])
+        world.world.advance(1)
+        assert world.at_broker(consumer).subscription.backlog == 0
+        world.settled(consumer)
+
+
+def test_a_message_is_put_off_by_way_of_the_retry_topic(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.multi(client, "t", "s", type="shared", retry=True)
+    world.send(world.producer(client, "t", batching=False), b"0")
+    face = world.face(consumer)
+    face.retry_later(face.receive(1), 5.0, properties={"why": "busy"})
+    world.world.advance(3)
+    assert face.receive_many(10, timeout=1) == []
+    again = face.receive(10)
+    assert (again.body, again.properties["why"]) == (b"0", "busy")
+
+
+def test_a_subscription_has_a_name(world: PulsarWorld) -> None:
+    with pytest.raises(ConfigError, match="has a name"):
+        world.consumer(world.client(), "t", "")
 
 
 def test_what_is_not_acknowledged_in_time_comes_again(world: PulsarWorld) -> None:
