@@ -318,6 +318,17 @@ def test_what_nobody_answers_is_written_while_there_is_a_connection(house: House
     assert house.broker.kinds() == [2, 16, 18, 19]
 
 
+def test_nothing_is_told_before_there_is_a_connection(codec: Any) -> None:
+    broker = Broker(codec, (3, "CommandConnected", CONNECTED))
+    client = broker.client()
+    slot = broker.ping(client)
+    [connection] = client._pool.values()
+    with client.driver.enter():
+        connection.tell(requests.close_consumer(5))
+    assert broker.world.result(slot) == "test"
+    assert broker.kinds() == [2]
+
+
 def test_the_broker_behind_a_proxy_is_named_in_the_handshake(codec: Any) -> None:
     broker = Broker(codec, *[(3, "CommandConnected", CONNECTED)] * 2)
     client = broker.client()

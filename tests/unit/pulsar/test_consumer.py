@@ -292,14 +292,18 @@ def test_asking_everything_back(world: PulsarWorld, kind: str) -> None:
     world.settled(consumer)
 
 
-def test_what_is_refused_before_its_time_is_over_comes_again_once(world: PulsarWorld) -> None:
+def test_what_was_refused_comes_again_after_its_delay_whatever_the_ack_timeout(world: PulsarWorld) -> None:
     client = world.client()
-    consumer = world.consumer(client, "t", "s", type="shared", ack_timeout=10, nack_delay=1.0)
+    consumer = world.consumer(client, "t", "s", type="shared", ack_timeout=10, nack_delay=30.0)
     world.send(world.producer(client, "t", batching=False), b"0")
     message = world.face(consumer).receive(1)
     with client.driver.enter():
         consumer.nack([message])
-    world.world.advance(2)
+    assert consumer.unacked is not None
+    assert len(consumer.unacked) == 0  # it waits for its redelivery, and no longer for its acknowledgement
+    world.world.advance(28)
+    assert world.take(consumer) == []
+    world.world.advance(4)
     [again] = world.face(consumer).receive_many(10, timeout=1)
     assert (again.body, again.redeliveries) == (b"0", 1)
     world.face(consumer).ack(again)
@@ -317,9 +321,10 @@ def test_an_entry_that_is_never_acknowledged_is_buried(world: PulsarWorld) -> No
     for _ in range(2):
         assert world.take(consumer) == [b"0"]
         world.world.advance(14)
+    assert world.take(dead) == [b"0"]
     world.world.advance(14)
     assert world.take(consumer) == []
-    assert world.take(dead) == [b"0"]
+    assert world.control.count("REDELIVER_UNACKNOWLEDGED_MESSAGES") == 1  # it did not come a third time to be buried
     world.steps(client, consumer.close_steps)
     assert world.door.topics.make("t").subscriptions["s"].backlog == 0
 
