@@ -295,7 +295,7 @@ async def test_what_is_no_message_is_refused_and_those_before_it_are_acknowledge
     pulsar: PulsarCluster, topic: str, impl: str
 ) -> None:
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=False) as producer:
-        consumer = await client.consumer(topic, "billing")
+        consumer = await client.consumer(topic, "billing", ack_grouping=0)
         async with consumer:
             assert consumer.subscription == "billing"
             await producer.send_many([b"0", b"1", b"2"])
@@ -305,6 +305,7 @@ async def test_what_is_no_message_is_refused_and_those_before_it_are_acknowledge
                 await consumer.ack(wrong)
             with pytest.raises(TypeError, match="not '2'"):
                 await consumer.ack([*messages[:2], wrong])
+            assert consumer.diagnose()["acks_waiting"] == 0  # they are told at once, not only by the close
         with pytest.raises(ClosedError):
             await consumer.receive(1)
         async with client.consumer(topic, "billing") as consumer:

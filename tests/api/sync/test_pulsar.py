@@ -294,7 +294,7 @@ def test_what_is_no_message_is_refused_and_those_before_it_are_acknowledged(
     pulsar: PulsarCluster, topic: str, impl: str
 ) -> None:
     with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic, batching=False) as producer:
-        consumer = client.consumer(topic, "billing")
+        consumer = client.consumer(topic, "billing", ack_grouping=0)
         with consumer:
             assert consumer.subscription == "billing"
             producer.send_many([b"0", b"1", b"2"])
@@ -304,6 +304,7 @@ def test_what_is_no_message_is_refused_and_those_before_it_are_acknowledged(
                 consumer.ack(wrong)
             with pytest.raises(TypeError, match="not '2'"):
                 consumer.ack([*messages[:2], wrong])
+            assert consumer.diagnose()["acks_waiting"] == 0  # they are told at once, not only by the close
         with pytest.raises(ClosedError):
             consumer.receive(1)
         with client.consumer(topic, "billing") as consumer:
