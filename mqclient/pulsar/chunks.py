@@ -194,8 +194,10 @@ class Chunks:
         return gathering
 
     def _arm(self) -> None:
+        if not self._expiry or self._timer is not None:
+            return
         begun = [next(iter(some.values())).since for some in (self._gatherings, self._emptied) if some]
-        if self._expiry and self._timer is None and begun:
+        if begun:
             self._timer = self._consumer.client.timers.at(min(begun) + self._expiry, self._on_timer)
 
     def _on_timer(self, now: Now) -> None:

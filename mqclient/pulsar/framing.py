@@ -98,7 +98,7 @@ class Framer:
         sealer = self.sealer
         if sealer is not None:
             fields |= sealer.fields()
-        metadata = self._metadata(batch, fields)
+        metadata = self._metadata(batch, batch.sequence_id, fields)
         around = len(metadata) if sealer is None else len(metadata) + sealer.overhead
         most = limit if not self._chunk_size else min(limit, self._chunk_size)
         if self._chunking and around + len(payload) > most:
@@ -118,8 +118,8 @@ class Framer:
         )
         return len(payload)
 
-    def _metadata(self, batch: Batch, fields: dict[str, Any]) -> bytes:
-        made: bytes = self._codec.encode_metadata(self.name, batch.sequence_id, batch.published_at, **fields)
+    def _metadata(self, batch: Batch, sequence_id: int, fields: dict[str, Any]) -> bytes:
+        made: bytes = self._codec.encode_metadata(self.name, sequence_id, batch.published_at, **fields)
         return made
 
     def _chunks(self, batch: Batch, payload: Any, room: int, fields: dict[str, Any]) -> int:
@@ -147,7 +147,7 @@ class Framer:
             if self.sealer is not None:
                 fields |= self.sealer.fields()
                 part = self.sealer.seal(fields, part)
-            metadata = self._codec.encode_metadata(self.name, sequence_id, batch.published_at, **fields)
+            metadata = self._metadata(batch, sequence_id, fields)
             frames.append(
                 self._codec.encode_send(
                     self._producer_id, batch.sequence_id, metadata, part, is_chunk=True, txn=fields.get("txn")

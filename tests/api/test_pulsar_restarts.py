@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import subprocess
 import sys
 import time
 import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -31,6 +29,7 @@ from tests.real.fixtures import ON_PULSAR
 from tests.real.jars import Unavailable
 from tests.real.pulsar import RealPulsar
 from tests.support.proxy import CuttingProxy
+from tests.support.pulsar_cluster import PulsarCluster
 
 KILLS = {"test": 1, "ci": 1, "soak": 20}
 ENTRIES: dict[str, dict[str, Any]] = {
@@ -88,25 +87,16 @@ def mortal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     broker.kill()
 
 
-def admin(broker: Any, method: str, path: str, body: object = None) -> bytes:
-    """A call of the administration under /admin/v2."""
-    data = b"" if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{broker.rest}/admin/v2/{path}", data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=60) as reply:
-        content: bytes = reply.read()
-    return content
-
-
 def namespace(broker: Any, deduplication: bool) -> str:
     """One that has deduplication, or not."""
     name = f"public/{'once' if deduplication else 'perhaps-twice'}"
+    rest = PulsarCluster(broker.url, real=broker).rest
     try:
-        admin(broker, "PUT", f"namespaces/{name}")
+        rest("PUT", f"namespaces/{name}")
     except urllib.error.HTTPError as error:
         if error.code != 409:  # it is there from the test before
             raise
-    admin(broker, "POST", f"namespaces/{name}/deduplication", deduplication)
+    rest("POST", f"namespaces/{name}/deduplication", deduplication)
     return name
 
 
@@ -266,7 +256,7 @@ async def test_a_message_of_which_some_parts_were_stored(
 
 def stored(broker: Any, topic: str, entries: int) -> bool:
     """Whether the topic has these at least."""
-    numbers: dict[str, Any] = json.loads(admin(broker, "GET", f"{topic.replace('://', '/')}/internalStats"))
+    numbers = PulsarCluster(broker.url, real=broker).rest("GET", f"{topic.replace('://', '/')}/internalStats")
     return int(numbers["numberOfEntries"]) >= entries
 
 
