@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from mqclient._impl import Impl
 from mqclient.broker import EmbeddedBroker
+from mqclient.broker.trickle import Trickle
 from mqclient.rocketmq.codes import Request
 from tests.differential.raw_pulsar import RawPulsar
 from tests.unit.broker.remoting.raw import Raw
@@ -19,6 +21,83 @@ from tests.unit.broker.remoting.raw import Raw
 def broker_fixture(codec: Impl) -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(impl=codec) as broker:
         yield broker
+
+
+class Wire(asyncio.Transport):
+    """Notes what reaches it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": "somebody"})
+        self.told: list[object] = []
+
+    def write(self, data: Any) -> None:
+        self.told.append(bytes(data))
+
+    def close(self) -> None:
+        self.told.append("close")
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return "close" in self.told
+
+    def pause_reading(self) -> None:
+        self.told.append("pause")
+
+    def resume_reading(self) -> None:
+        self.told.append("resume")
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.told.append((high, low))
+
+
+def trickled(do: Callable[[Trickle], None]) -> list[object]:
+    """What reaches the wire of what is done, in more rounds of the loop than it takes."""
+    wire = Wire()
+
+    async def main() -> None:
+        do(Trickle(wire, 0))
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    return wire.told
+
+
+def test_all_that_is_written_leaves_in_its_order() -> None:
+    def some(trickle: Trickle) -> None:
+        trickle.writelines((b"ab", b"", memoryview(b"c")))
+        trickle.write(b"d")
+        assert not trickle.is_closing()
+        trickle.close()
+        assert trickle.is_closing()
+        trickle.write(b"too late")
+
+    assert trickled(some) == [b"a", b"b", b"c", b"d", "close"]
+    assert trickled(Trickle.close) == ["close"], "at once, as nothing waits"
+
+
+def test_an_end_that_is_abrupt_drops_the_rest() -> None:
+    def aborted(trickle: Trickle) -> None:
+        trickle.write(b"ab")
+        trickle.abort()
+
+    def lost(trickle: Trickle) -> None:
+        trickle.write(b"ab")
+        trickle._transport.close()  # by the peer
+
+    assert trickled(aborted) == trickled(lost) == [b"a", "close"]
+
+
+def test_the_rest_is_the_transport_s() -> None:
+    def reading(trickle: Trickle) -> None:
+        trickle.pause_reading()
+        trickle.resume_reading()
+        trickle.set_write_buffer_limits(high=7)
+        assert trickle.get_extra_info("peername") == "somebody"
+        assert trickle.get_extra_info("cipher", "none") == "none"
+
+    assert trickled(reading) == ["pause", "resume", (7, None)]
 
 
 def place(address: str) -> tuple[str, int]:

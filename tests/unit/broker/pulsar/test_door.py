@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mqclient.broker import EmbeddedBroker
+from tests.differential.raw_pulsar import RawPulsar
 from tests.support import certificates
 from tests.support.pulsar_world import PulsarWorld, RawClient
 
@@ -24,6 +28,28 @@ def test_a_free_port_that_is_closed_in_the_end() -> None:
         left = socket.create_connection((host, int(port)), 5)
     with left:
         assert left.recv(1) == b""
+
+
+def test_who_is_there_when_the_broker_stops(codec: Any, tmp_path: Path) -> None:
+    """Told, over and noted: clients and callers of the administration, and what these have decided."""
+    with EmbeddedBroker(doors=["pulsar"], impl=codec, data=tmp_path) as broker:
+        host, _, port = broker.pulsar_rest.partition("://")[2].partition(":")
+        call = f"{broker.pulsar_rest}/admin/v2/persistent/public/default/kept/partitions"
+        request = urllib.request.Request(call, b"3", {"Content-Type": "application/json"}, method="PUT")
+        urllib.request.urlopen(request, timeout=20).close()
+        client = RawPulsar(codec.pulsar, broker.pulsar_url)
+        caller = socket.create_connection((host, int(port)), 20)
+        caller.sendall(b"GET /admin/v2/clusters HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert caller.recv(100).startswith(b"HTTP/1.1 200")
+    with client, caller:
+        while caller.recv(1000):
+            pass
+        with pytest.raises((EOFError, ConnectionError)):
+            client.ask("LOOKUP", topic="kept", authoritative=False)
+    with EmbeddedBroker(doors=["pulsar"], impl=codec, data=tmp_path) as broker:
+        call = f"{broker.pulsar_rest}/admin/v2/persistent/public/default/kept/partitions"
+        with urllib.request.urlopen(call, timeout=20) as reply:
+            assert json.load(reply)["partitions"] == 3
 
 
 def test_a_port_that_was_asked_for() -> None:
@@ -85,3 +111,23 @@ def test_watchers_hear_of_topics(codec: Any) -> None:
     world.door.topics.make("t")
     world.world.run()
     assert [name for name, _ in raw.events] == ["WATCH_TOPIC_UPDATE"]
+
+
+def test_what_is_there_is_told(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    world.send(world.producer(world.client(), "t"), b"one", b"two")
+    (row,) = world.door.overview()
+    ((log, _),) = world.door.logs()
+    assert row[:3] == ("pulsar", "t", 2)
+    assert log is world.door.topics.make("t").log
+
+
+def test_a_topic_that_goes_to_another_cluster(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    raw = RawClient(world)
+    raw.ask("PRODUCER", topic="t", producer_id=1, producer_name="mine")
+    raw.events.clear()
+    world.door.migrate("t", "pulsar://green:6650", "")
+    world.world.run()
+    name, told = raw.events[0]
+    assert (name, told.brokerServiceUrl) == ("TOPIC_MIGRATED", "pulsar://green:6650")
