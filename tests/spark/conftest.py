@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from mqclient.broker import EmbeddedBroker
+from tests.spark.support import environment
 from tests.support.clients import pulsar_clients, rocketmq_clients, topics
 
 HERE = Path(__file__).parent
@@ -30,9 +30,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     pyspark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     from mqclient.spark import register
 
-    root = str(HERE.parent.parent)
-    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    os.environ |= environment()
     # Tasks are tried again where there is time for it.
     master = "local[2]" if request.config.getoption("--scale") == "test" else "local[2,4]"
     settings = {

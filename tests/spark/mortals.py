@@ -17,11 +17,10 @@ from typing import Any
 
 from tests.real.pulsar import RealPulsar
 from tests.real.rocketmq import RealRocketMQ
-from tests.spark.support import ask, deduplicating, wait
+from tests.spark.support import ask, deduplicating, environment, wait
 from tests.support.tree import ROOT
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 class Embedded:
@@ -45,7 +44,7 @@ class Embedded:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT)
+        process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=environment(), cwd=ROOT)
         assert process.stdout is not None
         found: dict[str, str] = {}
         while not {"name_server", "pulsar_url", "pulsar_rest"} <= found.keys():
@@ -109,7 +108,7 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=ENVIRONMENT,
+                env=environment(),
                 cwd=ROOT,
                 start_new_session=True,
             )
@@ -177,7 +176,7 @@ def standalone(folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_DAEMON_MEMORY": "256m"}
+    base = {**environment(), "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -187,7 +186,7 @@ def standalone(folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
 
         def run(name: str, host: str, *arguments: str) -> int:
             command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", host, *arguments]
-            own = {**environment, "SPARK_LOCAL_IP": host}
+            own = {**base, "SPARK_LOCAL_IP": host}
             process = subprocess.Popen(command, env=own, stdout=log, stderr=subprocess.STDOUT)
             stack.callback(process.wait)
             stack.callback(process.kill)

@@ -18,7 +18,6 @@ def session(master: str, settings: dict[str, str]) -> Any:
 
     import mqclient.spark
 
-    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     fixed = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

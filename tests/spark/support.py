@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -10,6 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from mqclient import pulsar, rocketmq
+
+HERE = Path(__file__).parent
+
+
+def environment(python: str = sys.executable) -> dict[str, str]:
+    """For a process that drives Spark, and for Spark's own."""
+    ours = {"PYTHONPATH": str(HERE.parent.parent), "PYSPARK_PYTHON": str(HERE / "worker_python")}
+    return {**os.environ, **ours, "WORKER_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def taken(client: rocketmq.Client, topic: str) -> list[Any]:

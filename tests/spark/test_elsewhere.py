@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 from mqclient.broker import EmbeddedBroker
 from tests.spark.mortals import Embedded, Real, standalone
-from tests.spark.support import deduplicating
+from tests.spark.support import deduplicating, environment
 from tests.support.tree import ROOT
 
 VENVS = ROOT / "build" / "venvs"
@@ -51,9 +50,9 @@ def tried(
     python: str, what: str, broker: EmbeddedBroker | Embedded | Real, folder: Path, **more: str
 ) -> dict[str, Any]:
     given = {"name_server": broker.name_server, "url": broker.pulsar_url, "folder": str(folder), **more}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [python, "-m", "tests.spark.script", what, json.dumps(given)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1200)
+    own = environment(python)
+    done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=1200)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
     assert "python_streaming_source_runner" not in done.stderr, done.stderr[-6000:]  # a traceback of ours
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

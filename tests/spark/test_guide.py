@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from mqclient import pulsar, rocketmq
 from mqclient.broker import EmbeddedBroker
 from tests.docs.test_guides import BLOCK, NAME_SERVER, SERVICE
-from tests.spark.support import received, taken
+from tests.spark.support import environment, received, taken
 from tests.support.tree import ROOT, text
 
 ORDERS = 30
@@ -38,10 +37,9 @@ def test_the_guide_runs_from_its_first_block_to_its_last(tmp_path: Path) -> None
         for told, found in ((NAME_SERVER, broker.name_server), (SERVICE, broker.pulsar_url), (DATA, str(tmp_path))):
             assert told in program
             program = program.replace(told, found)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-        environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell"}
+        own = environment() | {"PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell"}
         line = [sys.executable, "-c", program]
-        done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=280)
+        done = subprocess.run(line, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=280)
         assert done.returncode == 0, done.stdout + done.stderr
         assert f"read {ORDERS} {ORDERS + 3}" in done.stdout
         assert " behind" in done.stdout  # the listener
