@@ -106,11 +106,10 @@ def measure(tests: list[str], folder: Path) -> None:
 
 
 def contexts(folder: Path) -> dict[str, dict[int, set[str]]]:
-    """Module -> line -> the test modules that reached it."""
+    """Module -> first line of a statement -> the test modules that reached it."""
     files = json.loads((folder / "json").read_text(encoding="utf-8"))["files"]
     return {
-        name: {int(at): set(found) for at, found in file["contexts"].items()}
-        | {at: set() for at in file["missing_lines"]}
+        name: {at: set(file["contexts"].get(str(at), ())) for at in (*file["executed_lines"], *file["missing_lines"])}
         for name, file in files.items()
     }
 

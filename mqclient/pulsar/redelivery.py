@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING
 
 from mqclient.core.driver import Now
@@ -27,7 +28,8 @@ class Redelivery:
         self._consumer = consumer
         self._by_entry = by_entry
         self._due: list[tuple[float, tuple[int, int]]] = []
-        self._entries: set[tuple[int, int]] = set()
+        self._entries: dict[tuple[int, int], float] = {}
+        """Each with its time; what stands in the heap with another one was refused anew, and does not count."""
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
@@ -35,10 +37,11 @@ class Redelivery:
 
     def nack(self, ledger: int, entry: int, delay: float) -> None:
         """Ask for it back after the delay; refused twice, the earlier time counts."""
-        if (ledger, entry) in self._entries:
+        when = self._consumer.client.driver.now.mono + delay
+        if self._entries.get((ledger, entry), inf) <= when:
             return
-        self._entries.add((ledger, entry))
-        heappush(self._due, (self._consumer.client.driver.now.mono + delay, (ledger, entry)))
+        self._entries[ledger, entry] = when
+        heappush(self._due, (when, (ledger, entry)))
         self._arm()
 
     def clear(self) -> None:
@@ -64,9 +67,9 @@ class Redelivery:
         self._timer = None
         entries: list[tuple[int, int]] = []
         while self._due and self._due[0][0] <= now.mono:
-            _, entry = heappop(self._due)
-            if entry in self._entries:
-                self._entries.discard(entry)
+            when, entry = heappop(self._due)
+            if self._entries.get(entry) == when:
+                del self._entries[entry]
                 entries.append(entry)
         # A part that was refused by itself may also be one of a message refused as a whole: it is asked for once.
         entries = list(dict.fromkeys(entries + self._consumer.chunks.others(entries)))

@@ -54,6 +54,26 @@ def test_a_shorter_delay_is_not_held_up_by_a_longer_one(world: PulsarWorld) -> N
     assert bodies(world, consumer) == [b"1"]
 
 
+def test_refused_twice_the_earlier_time_counts(world: PulsarWorld) -> None:
+    consumer = fill(world, "shared", 1)
+    place = world.face(consumer).receive_many(10)[0].entry
+
+    def refuse(*delays: float) -> None:
+        with consumer.client.driver.enter():
+            for delay in delays:
+                consumer.redelivery.nack(place.ledger, place.entry, delay)
+
+    refuse(10.0, 1.0, 5.0)
+    assert consumer.diagnose()["nacks_waiting"] == 1
+    world.world.advance(1.1)
+    assert bodies(world, consumer) == [b"0"]
+    refuse(20.0)
+    world.world.advance(15)  # the times that did not count are over
+    assert bodies(world, consumer) == []
+    world.world.advance(5.1)
+    assert bodies(world, consumer) == [b"0"]
+
+
 def test_where_entries_cannot_be_chosen_all_come_back(world: PulsarWorld) -> None:
     consumer = fill(world, "exclusive", 3, nack_delay=1.0)
     face = world.face(consumer)
