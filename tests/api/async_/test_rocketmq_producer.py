@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio  # unasync: drop
+import pickle
 from typing import Any
 
 import pytest
@@ -43,6 +44,18 @@ async def test_submitted_messages_travel_together_and_each_has_its_receipt(rocke
             got = found[receipt.message_id]
             assert (got.body, got.tag, got.keys) == (message.body, "t", tuple(message.keys))
             assert (got.queue, got.offset, got.offset_id) == (receipt.queue, receipt.offset, receipt.offset_id)
+
+
+async def test_a_producer_that_was_pickled_has_a_client_of_its_own(rocketmq: Any, impl: str) -> None:
+    async with Client(rocketmq.name_server, impl=impl) as client, client.producer(unique("p")) as producer:
+        topic = await make_topic(client)
+        async with pickle.loads(pickle.dumps(producer)) as copy:
+            assert (await copy.send(Message(topic, b"copy"))).ok
+            assert len(await copy.send_many([Message(topic, b"more")] * 2)) == 2
+        with pytest.raises(ClosedError):
+            await copy.send(Message(topic, b"late"))
+        await producer.send(Message(topic, b"its own goes on"))
+        assert len(await read(client, topic, 4)) == 4
 
 
 async def test_a_key_keeps_its_order_whatever_way_it_is_sent(rocketmq: Any, impl: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -43,6 +44,18 @@ def test_submitted_messages_travel_together_and_each_has_its_receipt(rocketmq: A
             got = found[receipt.message_id]
             assert (got.body, got.tag, got.keys) == (message.body, "t", tuple(message.keys))
             assert (got.queue, got.offset, got.offset_id) == (receipt.queue, receipt.offset, receipt.offset_id)
+
+
+def test_a_producer_that_was_pickled_has_a_client_of_its_own(rocketmq: Any, impl: str) -> None:
+    with Client(rocketmq.name_server, impl=impl) as client, client.producer(unique("p")) as producer:
+        topic = make_topic(client)
+        with pickle.loads(pickle.dumps(producer)) as copy:
+            assert (copy.send(Message(topic, b"copy"))).ok
+            assert len(copy.send_many([Message(topic, b"more")] * 2)) == 2
+        with pytest.raises(ClosedError):
+            copy.send(Message(topic, b"late"))
+        producer.send(Message(topic, b"its own goes on"))
+        assert len(read(client, topic, 4)) == 4
 
 
 def test_a_key_keeps_its_order_whatever_way_it_is_sent(rocketmq: Any, impl: str) -> None:
