@@ -6,6 +6,69 @@ cdef enum:
     TRAIN_OTHER = -2
 
 
+cdef bytes name_alone(str producer_name):
+    """Metadata without the two numbers."""
+    front = encode_metadata(producer_name, 0, 0)
+    return front[: len(front) - 4]
+
+
+cdef bint put_entry(
+    mq_writer *w, bytes front, bytes behind, int64_t producer, int64_t number, int64_t published_at, Py_ssize_t limit,
+    bytes body, str key, int64_t event_time, bytes ordering_key, bint key_b64,
+) except -1:
+    """SEND of one message; 0 if that is larger than an entry may be."""
+    cdef uint8_t command[2 * 15]
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(body), before = w.size, metadata, room
+    cdef int64_t command_size, covered
+    cdef uint8_t *at
+    cdef uint8_t *p
+    cdef uint8_t *crc
+    cdef Span text
+    room = PyBytes_GET_SIZE(front) + 8 * 15
+    text.at = NULL
+    text.size = 0
+    if key is not None:
+        text = utf8(key)
+        room += <Py_ssize_t>text.size
+    if ordering_key is not None:
+        room += PyBytes_GET_SIZE(ordering_key)
+    if behind is not None:
+        room += PyBytes_GET_SIZE(behind)
+    at = mq_room(w, TRAIN_GAP + room + size)
+    p = at + TRAIN_GAP
+    memcpy(p, PyBytes_AS_STRING(front), <size_t>PyBytes_GET_SIZE(front))
+    p = mq_put_number(p + PyBytes_GET_SIZE(front), 2, number)
+    p = mq_put_number(p, 3, published_at)
+    if key is not None:
+        p = mq_put_data(p, 6, text.at, text.size)
+    if event_time != 0:
+        p = mq_put_number(p, 12, event_time)
+    if behind is not None:
+        p = mq_put_data(p, 16, PyBytes_AS_STRING(behind), PyBytes_GET_SIZE(behind))
+    if key_b64:
+        p = mq_put_number(p, 17, 1)
+    if ordering_key is not None:
+        p = mq_put_data(p, 18, PyBytes_AS_STRING(ordering_key), PyBytes_GET_SIZE(ordering_key))
+    metadata = p - at - TRAIN_GAP
+    if metadata + size > limit or before + metadata + size > 0x7FFF0000:
+        w.size = before
+        return False
+    command_size = mq_put_number(mq_put_number(command, 1, producer), 2, number) - command
+    covered = 4 + <int64_t>metadata + size
+    p = put_head(at, T_SEND, command_size, 6 + covered)
+    memcpy(p, command, <size_t>command_size)
+    p += command_size
+    mq_put16(p, MAGIC_CHECKSUM)
+    crc = p + 2
+    p += 6
+    mq_put32(p, <int32_t>metadata)
+    memmove(p + 4, at + TRAIN_GAP, <size_t>metadata)
+    memcpy(p + 4 + metadata, PyBytes_AS_STRING(body), <size_t>size)
+    mq_put32(crc, <int32_t>mq_crc32c(0, p, <size_t>covered))
+    w.size = p + covered - w.start
+    return True
+
+
 @cython.final
 cdef class EntryTrain:
     """SEND frames of single messages, one entry each, and where the broker stored each of them."""
@@ -30,8 +93,7 @@ cdef class EntryTrain:
         bytes schema_version=None,
     ):
         self.producer = producer_id
-        front = encode_metadata(producer_name, 0, 0)
-        self.front = front[: len(front) - 4]  # the name alone, without the two numbers
+        self.front = name_alone(producer_name)
         self.behind = schema_version
         self.first = sequence_id
         self.published_at = published_at
@@ -72,58 +134,15 @@ cdef class EntryTrain:
             return self.append(<bytes>body, key, event_time, ordering_key, bool(parts[6]))
 
     cdef Py_ssize_t append(self, bytes body, str key, int64_t event_time, bytes ordering_key, bint key_b64) except -9:
-        cdef uint8_t command[2 * 15]
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(body), before = self.w.size, metadata, room
-        cdef int64_t number = self.first + self.count, command_size, covered
-        cdef uint8_t *at
-        cdef uint8_t *p
-        cdef uint8_t *crc
-        cdef Span text
-        if self.frames is not None or (self.count and before + size + TRAIN_GAP > self.most):
+        cdef Py_ssize_t before = self.w.size
+        if self.frames is not None or (self.count and before + PyBytes_GET_SIZE(body) + TRAIN_GAP > self.most):
             return TRAIN_FULL
         self.grow()
-        room = PyBytes_GET_SIZE(self.front) + 8 * 15
-        text.at = NULL
-        text.size = 0
-        if key is not None:
-            text = utf8(key)
-            room += <Py_ssize_t>text.size
-        if ordering_key is not None:
-            room += PyBytes_GET_SIZE(ordering_key)
-        if self.behind is not None:
-            room += PyBytes_GET_SIZE(self.behind)
-        at = mq_room(&self.w, TRAIN_GAP + room + size)
-        p = at + TRAIN_GAP
-        memcpy(p, PyBytes_AS_STRING(self.front), <size_t>PyBytes_GET_SIZE(self.front))
-        p = mq_put_number(p + PyBytes_GET_SIZE(self.front), 2, number)
-        p = mq_put_number(p, 3, self.published_at)
-        if key is not None:
-            p = mq_put_data(p, 6, text.at, text.size)
-        if event_time != 0:
-            p = mq_put_number(p, 12, event_time)
-        if self.behind is not None:
-            p = mq_put_data(p, 16, PyBytes_AS_STRING(self.behind), PyBytes_GET_SIZE(self.behind))
-        if key_b64:
-            p = mq_put_number(p, 17, 1)
-        if ordering_key is not None:
-            p = mq_put_data(p, 18, PyBytes_AS_STRING(ordering_key), PyBytes_GET_SIZE(ordering_key))
-        metadata = p - at - TRAIN_GAP
-        if metadata + size > self.limit or before + metadata + size > 0x7FFF0000:
-            self.w.size = before
+        if not put_entry(
+            &self.w, self.front, self.behind, self.producer, self.first + self.count, self.published_at, self.limit,
+            body, key, event_time, ordering_key, key_b64,
+        ):
             return TRAIN_OTHER
-        command_size = mq_put_number(mq_put_number(command, 1, self.producer), 2, number) - command
-        covered = 4 + <int64_t>metadata + size
-        p = put_head(at, T_SEND, command_size, 6 + covered)
-        memcpy(p, command, <size_t>command_size)
-        p += command_size
-        mq_put16(p, MAGIC_CHECKSUM)
-        crc = p + 2
-        p += 6
-        mq_put32(p, <int32_t>metadata)
-        memmove(p + 4, at + TRAIN_GAP, <size_t>metadata)
-        memcpy(p + 4 + metadata, PyBytes_AS_STRING(body), <size_t>size)
-        mq_put32(crc, <int32_t>mq_crc32c(0, p, <size_t>covered))
-        self.w.size = p + covered - self.w.start
         self.ends[self.count] = self.w.size
         self.count += 1
         return self.count - 1

@@ -573,6 +573,49 @@ class BatchBuilder:
         """`(payload, count)`; the builder is empty again."""
 
 @final
+class EntryFlight:
+    """SEND frames of single messages without receipt, in their order, and the slots of those who wait for them."""
+
+    @property
+    def count(self) -> int:
+        """Messages without receipt."""
+
+    @property
+    def sequence_id(self) -> int:
+        """Of the first one without receipt; there is one."""
+
+    @property
+    def last_sequence_id(self) -> int: ...
+    @property
+    def deadline(self) -> float:
+        """Of the first one without receipt; there is one."""
+
+    @property
+    def landed_bytes(self) -> int:
+        """Of the bodies for which `take_receipts` found receipts, the last time."""
+
+    @property
+    def closed(self) -> bool:
+        """It was parted."""
+
+    def __init__(
+        self, producer_id: int, producer_name: str, partition: int, limit: int, schema_version: bytes | None = None
+    ) -> None:
+        """At most `limit` bytes of metadata and body each."""
+
+    def add(self, message: Any, sequence_id: int, published_at: int, deadline: float, slot: Any, /) -> bytes | None:
+        """The message's frame, to be written now; the message is a tuple as `BatchBuilder.add_many` takes it. None: it
+        is no plain message (a body of bytes, at most keys and event time), is too large, or this was parted."""
+
+    def take_receipts(self, events: Sequence[Any], at: int, /) -> int:
+        """How many of the events from `at` on are SEND_RECEIPT of the next messages, in their order; their slots are
+        completed with a MessageId."""
+
+    def part(self) -> list[tuple[bytes, int, int, float, Any]]:
+        """`(frame, size of the body, sequence id, deadline, slot)` of those without receipt, which leave. Nobody joins
+        any more."""
+
+@final
 class EntryTrain:
     """SEND frames of single messages, one entry each and one behind the other, with sequence ids in a row; and where
     the broker stored each of them.

@@ -133,10 +133,14 @@ class Batch:
     def watch(self, index: int) -> Slot[Any]:
         """A slot for the outcome of message `index`."""
         slot: Slot[Any] = Slot()
+        self.tell(slot, index)
+        return slot
+
+    def tell(self, slot: Slot[Any], index: int) -> None:
+        """Complete this slot with the outcome of message `index`."""
         if self._slots is None:
             self._slots = []
         self._slots.append((slot, index))
-        return slot
 
     def awaited(self, index: int, loop: Any) -> SendWait:
         """As `watch`, for a task of this loop: tasks that wait for one batch are woken in one turn."""

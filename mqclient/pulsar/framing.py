@@ -52,6 +52,12 @@ class Framer:
             self._producer_id, self.name, sequence_id, published_at, most, limit, self.schema_version
         )
 
+    def flight(self, partition: int, limit: int) -> Any:
+        """For messages that travel as they are, in entries of their own; None: these do not."""
+        if not self._as_it_is or self.sealer is not None:
+            return None
+        return self._codec.EntryFlight(self._producer_id, self.name, partition, limit, self.schema_version)
+
     def frame_alone(self, batch: Batch, item: Item, limit: int) -> bool:
         """As `frame`, of a message of its own that travels as it is; False: it does not, or is too large."""
         if not self._as_it_is or self.schema_version is not None or self.sealer is not None:

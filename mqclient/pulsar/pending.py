@@ -9,9 +9,10 @@ from mqclient.core.driver import Now
 from mqclient.core.timers import Timer, Timers
 from mqclient.errors import DeadlineError, MQError
 from mqclient.pulsar.batch import Batch
+from mqclient.pulsar.flight import Flight
 from mqclient.pulsar.train import Train
 
-Shipped = Batch | Train
+Shipped = Batch | Train | Flight
 
 
 class Pending:
@@ -53,13 +54,13 @@ class Pending:
         return self.queue.popleft()
 
     def part(self) -> list[Batch]:
-        """Trains become batches: something unusual happens to them. All there are."""
+        """Trains and flights become batches: something unusual happens to them. All there are."""
         batches: list[Batch] = []
         for shipped in self.queue:
-            if isinstance(shipped, Train):
-                batches += shipped.parts()
-            else:
+            if isinstance(shipped, Batch):
                 batches.append(shipped)
+            else:
+                batches += shipped.parts()
         self.queue = deque(batches)
         return batches
 
@@ -87,6 +88,9 @@ class Pending:
         self._expiry = None
         while self.queue and self.queue[0].deadline <= now.mono:
             batch = self.queue.popleft()
+            if isinstance(batch, Flight):  # of which only the first ones may be late
+                self.queue.extendleft(reversed(batch.parts()))
+                continue
             text = f"no receipt from {self._topic} in {self._timeout} s"
             batch.fail(DeadlineError(text).about(request="CommandSend"))
         if self.queue:

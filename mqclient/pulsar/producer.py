@@ -19,6 +19,7 @@ from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.connection import Connection
+from mqclient.pulsar.flight import Flight, Flights
 from mqclient.pulsar.framing import Framer
 from mqclient.pulsar.gathering import Full, Gathering
 from mqclient.pulsar.holding import MOST, SECONDS, Held
@@ -77,6 +78,7 @@ class ProducerEngine:
         self._held = Held(client.driver, client.timers, options.linger, self._write_held)
         self._train: Train | None = None
         """The last of the pending ones, as long as messages join it."""
+        self._flights = Flights(self, self._gathering, self.pending, self._held)
         self._trains = not (options.batching or options.max_pending or self._hooks.listens)
         """Nobody looks at each entry by itself."""
         self._named = False
@@ -167,6 +169,7 @@ class ProducerEngine:
         if entries is None or entries.add(message) < 0 or not self.client.budget.take(MOST, 1):
             return None
         until, deadline = now.mono + SECONDS, now.mono + self.options.send_timeout
+        self._flights.end()
         train = self._train = Train(self.client, self.topic.partition, entries, deadline, until)
         self.pending.append(train)
         if entries.size >= MOST:
@@ -204,6 +207,10 @@ class ProducerEngine:
 
     def send(self, message: Any) -> Slot[MessageId]:
         """Take one message; a slot for its id."""
+        if self._trains:
+            slot = self._flights.send(message)
+            if slot is not None:
+                return slot
         try:
             return self._watch_last(self._gathering.add(message))
         except Full:
@@ -273,7 +280,10 @@ class ProducerEngine:
         if not len(self.pending):
             return completed(None)
         slot: Slot[None] = Slot()
-        self.pending.last.then(lambda _: slot.complete(None))
+        last = self.pending.last
+        if isinstance(last, Flight):
+            last = self._part()[-1]
+        last.then(lambda _: slot.complete(None))
         return slot
 
     def close_steps(self) -> Steps[None]:
@@ -358,6 +368,7 @@ class ProducerEngine:
         return most
 
     def ship(self, batch: Batch) -> None:
+        self._flights.end()
         self.counts["messages"] += batch.count
         self.counts["batches"] += 1
         joins = self._joins and not batch.batched and not self.idle
@@ -384,6 +395,7 @@ class ProducerEngine:
 
     def open_steps(self, connection: Connection, deadline: float) -> Steps[None]:
         connection.producers[self.producer_id] = self
+        self._flights.end()
         self._asked = connection.request(self._producer_command(), deadline)
         try:
             reply = yield self._asked
@@ -429,17 +441,21 @@ class ProducerEngine:
         )
 
     def on_lost(self, connection: Connection, cause: MQError) -> None:
+        self._flights.end()
         self.attachment.on_lost(connection)
 
     def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
+        self._flights.end()
         self.attachment.on_closed_by_broker(connection, broker_url)
 
     def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> None:
+        self._flights.end()
         if self.attachment.on_migrated(connection, cluster) and self._asked is not None:
             self._asked.fail(LinkError(f"{self.topic} is in another cluster"))
 
     def on_failed(self, error: MQError) -> None:
         self.failure = error
+        self._flights.end()
         self.client.leave(self)
         if self._asked is not None:
             self._asked.fail(error)
@@ -451,22 +467,23 @@ class ProducerEngine:
         self.pending.fail_all(error)
 
     def on_receipts(self, events: Sequence[Any], at: int) -> int:
-        """SEND_RECEIPT at `at`, and those after it that belong to one train; how many they were."""
+        """SEND_RECEIPT at `at`, and those after it that belong to one train or flight; how many they were."""
         queue = self.pending.queue
         if queue:
             head = queue[0]
-            if isinstance(head, Train):
+            if not isinstance(head, Batch):
                 taken = head.take_receipts(events, at)
                 if taken:
-                    self._on_taken(head)
+                    self._on_taken(head, events[at + taken - 1][2])
                     return taken
         _, _, sequence_id, ledger, entry, _ = events[at]
         self.on_receipt(sequence_id, ledger, entry)
         return 1
 
-    def _on_taken(self, train: Train) -> None:
-        self.published = max(self.published, train.sequence_id - 1)
-        if train.done:
+    def _on_taken(self, head: Train | Flight, last: int) -> None:
+        if last > self.published:
+            self.published = last
+        if head.done:
             self.pending.pop()
         self._go_on()
 
@@ -476,7 +493,7 @@ class ProducerEngine:
             self.counts["late"] += 1
             return
         head = queue[0]
-        if isinstance(head, Train):
+        if not isinstance(head, Batch):
             head = self._part()[0]
         if head.sequence_id == sequence_id and head.chunks == 1 and ledger >= 0:  # the common case
             self._complete(ledger, entry)
@@ -522,8 +539,9 @@ class ProducerEngine:
             self._gathering.seal()
 
     def _part(self) -> list[Batch]:
-        """What travels in trains is looked at one by one."""
+        """What travels in trains or flights is looked at one by one."""
         self.uncouple()
+        self._flights.end()
         return self.pending.part()
 
     def on_send_error(self, sequence_id: int, error: MQError) -> None:

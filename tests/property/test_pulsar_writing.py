@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqclient import _schema
+from mqclient.core.slot import Slot
 from mqclient.errors import ConfigError
 from tests.property.pulsar_frames import ONE, TWINS, ack_sets, blobs, int32, int64, message, same, words
 
@@ -270,6 +271,43 @@ def test_trains_are_written_the_same_and_take_the_same_receipts(
         told = {"partition_key": key, "event_time": born_at, "ordering_key": ordering_key, "schema_version": version}
         made = codec.encode_metadata(name, event[2], born, key_b64=key_b64 or None, **told)
         assert bytes(event[8].metadata) == made
+
+
+@given(
+    st.integers(0, 2**60),
+    st.text(max_size=5),
+    st.integers(0, 2**60),
+    st.integers(0, 2**62),
+    st.integers(0, 400),
+    st.one_of(st.none(), st.binary(max_size=9)),
+    st.lists(st.one_of(plain, odd), max_size=9),
+    receipts,
+)
+def test_flights_are_written_the_same_and_take_the_same_receipts(
+    producer: int, name: str, first: int, born: int, limit: int, version: Any, messages: Any, told: Any
+) -> None:
+    events: list[Any] = []
+    for near, number, ledger, entry in told:
+        whose = producer - near if producer > 0 else producer + near
+        events += ONE.FrameReader().feed(ONE.encode_receipt(whose, first + number, ledger, entry))
+
+    def seen(twin: Any) -> list[Any]:
+        flight = twin.EntryFlight(producer, name, -1, limit, version)
+        slots: list[Slot[Any]] = [Slot() for _ in messages]
+        found: list[Any] = [
+            flight.add(message, first + number, born, float(number), slot)
+            for number, (message, slot) in enumerate(zip(messages, slots, strict=True))
+        ]
+        at = 0
+        while at < len(events):
+            taken = flight.take_receipts(events, at)
+            found.append((taken, flight.landed_bytes, flight.count))
+            at += taken or 1
+        found += [(slot.result().ledger, slot.result().entry) if slot.done else None for slot in slots]
+        return [*found, [part[:4] for part in flight.part()], flight.closed]
+
+    ours, *others = map(seen, TWINS)
+    assert all(other == ours for other in others)
 
 
 @pytest.mark.parametrize("twin", TWINS)

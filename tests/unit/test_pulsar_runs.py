@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mqclient._impl import Impl
+from mqclient.core.slot import Slot
 
 
 def frame(codec: Impl, entry: int, bodies: list[bytes], consumer: int = 1, **more: Any) -> bytes:
@@ -172,3 +173,62 @@ def test_who_joins_a_batch(codec: Any) -> None:
     for number in range(builder.count):
         added.add(b"body", "key", None, 5, b"o", 7 + number, True)
     assert builder.seal() == added.seal()
+
+
+def test_a_flight_holds_what_is_plain_and_tells_who_waits(codec: Any) -> None:
+    flight = codec.pulsar.EntryFlight(3, "p", 1, 150, b"v1")
+    slots: list[Slot[Any]] = [Slot() for _ in range(3)]
+    assert [flight.add(odd, 7, 0, 1.0, slots[0]) for odd in ODD] == [None] * len(ODD)
+    assert flight.add(message(bytes(150)), 7, 0, 1.0, slots[0]) is None
+    assert (flight.count, flight.closed) == (0, False)
+    told = message(b"first", "key", event_time=9, ordering_key=b"o", key_b64=True)
+    frames = [flight.add(told, 100, 7, 1.0, slots[0]), flight.add(message(b"xy"), 105, 8, 2.0, slots[1])]
+    frames.append(flight.add(message(b""), 106, 8, 3.0, slots[2]))
+    assert (flight.count, flight.sequence_id, flight.last_sequence_id, flight.deadline) == (3, 100, 106, 1.0)
+    reader = codec.pulsar.FrameReader()
+    events = reader.feed(b"".join(frames))
+    assert [event[1:3] for event in events] == [(3, 100), (3, 105), (3, 106)]
+    entry = codec.pulsar.Entry.from_stored(bytes(events[0][8].stored))
+    assert (entry.partition_key, entry.event_time, entry.ordering_key, entry.key_b64) == ("key", 9, b"o", True)
+    assert (entry.schema_version, entry.published_at, entry.producer_name) == (b"v1", 7, "p")
+
+    def receipts(*told: tuple[int, int, int, int]) -> list[Any]:
+        found: list[Any] = reader.feed(b"".join(codec.pulsar.encode_receipt(*one) for one in told))
+        return found
+
+    for wrong in ((4, 100, 5, 0), (3, 105, 5, 0), (3, 100, -1, -1)):
+        assert flight.take_receipts(receipts(wrong), 0) == flight.landed_bytes == 0
+    assert flight.take_receipts(reader.feed(codec.pulsar.PING_FRAME), 0) == 0
+    right = receipts((3, 100, 5, 0), (3, 105, 5, 1), (3, 999, 5, 2))
+    assert (flight.take_receipts(right, 0), flight.landed_bytes) == (2, 7)
+    assert [slot.result() for slot in slots[:2]] == [codec.pulsar.MessageId(5, entry, 1) for entry in (0, 1)]
+    assert (flight.count, flight.sequence_id, flight.deadline, slots[2].done) == (1, 106, 3.0, False)
+    assert flight.part() == [(frames[2], 0, 106, 3.0, slots[2])]
+    assert (flight.part(), flight.count, flight.closed) == ([], 0, True)
+    assert flight.take_receipts(receipts((3, 106, 5, 2)), 0) == 0
+    assert flight.add(message(b"late"), 107, 0, 1.0, slots[0]) is None
+    for asked in ("sequence_id", "last_sequence_id", "deadline"):
+        with pytest.raises(IndexError):
+            getattr(flight, asked)
+
+
+def test_a_flight_goes_on_for_ever(codec: Any) -> None:
+    """Whoever is told may send the next one at once; of those that have landed nothing is kept."""
+    flight = codec.pulsar.EntryFlight(3, "p", -1, 1000)
+    found: list[int] = []
+
+    def send(number: int) -> None:
+        slot: Slot[Any] = Slot()
+        slot.then(lambda done: found.append(done.result().entry))
+        if number < 3000:
+            slot.then(lambda _: send(number + 2))
+        assert flight.add(message(b"x"), number, 0, 1.0, slot) is not None
+
+    send(0)
+    send(1)
+    feed = codec.pulsar.FrameReader().feed
+    for number in range(0, 3002, 2):
+        told = b"".join(codec.pulsar.encode_receipt(3, one, 5, one) for one in (number, number + 1))
+        assert flight.take_receipts(feed(told), 0) == 2
+    assert found == list(range(3002))
+    assert flight.count == 0
