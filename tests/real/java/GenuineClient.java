@@ -22,6 +22,10 @@ public class GenuineClient {
     static final int SENT = 18;
 
     public static void main(String[] arguments) throws Exception {
+        Thread.currentThread().setUncaughtExceptionHandler((thread, error) -> {
+            error.printStackTrace();
+            Runtime.getRuntime().halt(1); // the client's threads would go on for ever
+        });
         String names = arguments[0];
         DefaultMQProducer producer = new DefaultMQProducer("java-producer");
         producer.setNamesrvAddr(names);

@@ -31,6 +31,10 @@ public class GenuineExtras {
     static DefaultMQAdminExt admin;
 
     public static void main(String[] arguments) throws Exception {
+        Thread.currentThread().setUncaughtExceptionHandler((thread, error) -> {
+            error.printStackTrace();
+            Runtime.getRuntime().halt(1); // the client's threads would go on for ever
+        });
         names = arguments[0];
         String broker = arguments[1];
         admin = new DefaultMQAdminExt();
@@ -139,7 +143,8 @@ public class GenuineExtras {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        return text(producer.request(new Message("AskT", "question".getBytes()), 20000));
+        // A heartbeat of Java's that found its own lock taken comes again 30 s later: until then nobody is subscribed.
+        return text(producer.request(new Message("AskT", "question".getBytes()), 60000));
     }
 
     static Object pop(String broker) throws Exception {
