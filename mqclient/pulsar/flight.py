@@ -121,7 +121,10 @@ class Flights:
         # The number first: Ctrl-C after `add` must not leave it to the next one.
         number = gathering.next_sequence
         gathering.next_sequence = number + 1
-        frame = flight.add(message, number, now.wall_ms, now.mono + self._timeout, slot)
+        try:
+            frame = flight.add(message, number, now.wall_ms, now.mono + self._timeout, slot)
+        except Exception:  # it cannot be written: the long way says why
+            frame = None
         if frame is None:
             gathering.next_sequence = number
             client.budget.give(size, 1)

@@ -107,6 +107,18 @@ def test_what_is_no_plain_message_takes_the_long_way_in_order(world: PulsarWorld
     assert settled(producer)
 
 
+@pytest.mark.parametrize("said", [{"key": "\ud800"}, {"event_time": 1 << 70}])
+def test_what_cannot_be_written_is_told_and_leaves_nothing(world: PulsarWorld, opened: Opened, said: Any) -> None:
+    producer = opened()
+    slots = send(producer, b"0")
+    (wrong,) = send(producer, b"1", **said)
+    slots += send(producer, b"2")
+    world.world.advance(0.01)
+    assert isinstance(wrong.error, MQError)
+    assert [slot.result().entry for slot in slots] == [0, 1]
+    assert settled(producer)
+
+
 def test_those_who_submit_and_those_who_wait_keep_their_order(world: PulsarWorld, opened: Opened) -> None:
     producer = opened()
     slots = send(producer, b"0")
