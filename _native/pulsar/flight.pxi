@@ -57,14 +57,10 @@ cdef class EntryFlight:
         cdef mq_writer w
         cdef tuple parts
         cdef int64_t event_time
-        if self.closed or type(message) is not tuple or len(<tuple>message) != 7:
+        if self.closed or not is_plain(message):
             return None
         parts = <tuple>message
         body, key, ordering_key = parts[0], parts[1], parts[4]
-        if type(body) is not bytes or parts[2] is not None or parts[5] != -1:
-            return None
-        if (key is not None and type(key) is not str) or (ordering_key is not None and type(ordering_key) is not bytes):
-            return None
         event_time = parts[3]
         mq_writer_open(&w, PyBytes_GET_SIZE(self.front) + PyBytes_GET_SIZE(body) + TRAIN_GAP + 8 * 15)
         try:

@@ -12,6 +12,17 @@ cdef bytes name_alone(str producer_name):
     return front[: len(front) - 4]
 
 
+cdef bint is_plain(message) except -1:
+    """Whether it says nothing that only the long way can."""
+    cdef tuple parts
+    if type(message) is not tuple or len(<tuple>message) != 7:
+        return False
+    parts = <tuple>message
+    if type(parts[0]) is not bytes or parts[2] is not None or parts[5] != -1:
+        return False
+    return (parts[1] is None or type(parts[1]) is str) and (parts[4] is None or type(parts[4]) is bytes)
+
+
 cdef bint put_entry(
     mq_writer *w, bytes front, bytes behind, int64_t producer, int64_t number, int64_t published_at, Py_ssize_t limit,
     bytes body, str key, int64_t event_time, bytes ordering_key, bint key_b64,
@@ -121,14 +132,10 @@ cdef class EntryTrain:
         """Its index; FULL where there is no room any more; OTHER where it says what only the long way can."""
         cdef tuple parts
         cdef int64_t event_time
-        if type(message) is not tuple or len(<tuple>message) != 7:
+        if not is_plain(message):
             return TRAIN_OTHER
         parts = <tuple>message
         body, key, ordering_key = parts[0], parts[1], parts[4]
-        if type(body) is not bytes or parts[2] is not None or parts[5] != -1:
-            return TRAIN_OTHER
-        if (key is not None and type(key) is not str) or (ordering_key is not None and type(ordering_key) is not bytes):
-            return TRAIN_OTHER
         event_time = parts[3]
         with cython.critical_section(self):
             return self.append(<bytes>body, key, event_time, ordering_key, bool(parts[6]))

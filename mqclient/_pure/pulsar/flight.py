@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any, final
 
 from mqclient._pure.pulsar.commands import SEND_RECEIPT
-from mqclient._pure.pulsar.encode import encode_metadata, encode_send
 from mqclient._pure.pulsar.message_id import MessageId
+from mqclient._pure.pulsar.train import is_plain, plain_entry
 
 
 @final
@@ -48,27 +48,12 @@ class EntryFlight:
 
     def add(self, message: Any, sequence_id: int, published_at: int, deadline: float, slot: Any, /) -> bytes | None:
         """Its frame, to be written now; None where it says what only the long way can, or when this was parted."""
-        if self.closed or type(message) is not tuple or len(message) != 7:
+        if self.closed or not is_plain(message):
             return None
-        body, key, properties, event_time, ordering_key, own_id, key_b64 = message
-        if type(body) is not bytes or properties is not None or own_id != -1:
+        frame = plain_entry(message, self._producer, self._name, sequence_id, published_at, self._limit, self._version)
+        if frame is None:
             return None
-        if type(key) not in (str, type(None)) or type(ordering_key) not in (bytes, type(None)):
-            return None
-        metadata = encode_metadata(
-            self._name,
-            sequence_id,
-            published_at,
-            partition_key=key,
-            event_time=event_time,
-            schema_version=self._version,
-            key_b64=key_b64 or None,
-            ordering_key=ordering_key,
-        )
-        if len(metadata) + len(body) > self._limit:
-            return None
-        frame = encode_send(self._producer, sequence_id, metadata, body)
-        self._waiting.append((frame, len(body), sequence_id, deadline, slot))
+        self._waiting.append((frame, len(message[0]), sequence_id, deadline, slot))
         return frame
 
     def take_receipts(self, events: Sequence[Any], at: int, /) -> int:

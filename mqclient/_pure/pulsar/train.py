@@ -18,6 +18,38 @@ _JOINING: Final = Lock()
 """Of all trains: what native code does in one step takes several here."""
 
 
+Plain = tuple[bytes, str | None, None, int, bytes | None, int, bool]
+"""Of `BatchBuilder.add_many`'s tuples those that `is_plain` lets pass."""
+
+
+def is_plain(message: Any) -> bool:
+    """Whether it says nothing that only the long way can."""
+    if type(message) is not tuple or len(message) != 7:
+        return False
+    body, key, properties, _, ordering_key, own_id, _ = message
+    if type(body) is not bytes or properties is not None or own_id != -1:
+        return False
+    return type(key) in (str, type(None)) and type(ordering_key) in (bytes, type(None))
+
+
+def plain_entry(
+    message: Plain, producer: int, name: str, number: int, published_at: int, limit: int, version: bytes | None
+) -> bytes | None:
+    """SEND of one message; None if that is larger than an entry may be."""
+    body, key, _, event_time, ordering_key, _, key_b64 = message
+    metadata = encode_metadata(
+        name,
+        number,
+        published_at,
+        partition_key=key,
+        event_time=event_time,
+        schema_version=version,
+        key_b64=key_b64 or None,
+        ordering_key=ordering_key,
+    )
+    return encode_send(producer, number, metadata, body) if len(metadata) + len(body) <= limit else None
+
+
 @final
 class EntryTrain:
     """SEND frames of single messages, one entry each, and where the broker stored each of them."""
@@ -61,32 +93,19 @@ class EntryTrain:
 
     def add(self, message: Any, /) -> int:
         """Its index; -1 where there is no room any more; -2 where it says what only the long way can."""
-        if type(message) is not tuple or len(message) != 7:
-            return _OTHER
-        body, key, properties, event_time, ordering_key, own_id, key_b64 = message
-        if type(body) is not bytes or properties is not None or own_id != -1:
-            return _OTHER
-        if type(key) not in (str, type(None)) or type(ordering_key) not in (bytes, type(None)):
+        if not is_plain(message):
             return _OTHER
         with _JOINING:
-            return self._append(body, key, event_time, ordering_key, key_b64)
+            return self._append(message)
 
-    def _append(self, body: bytes, key: str | None, event_time: int, ordering_key: bytes | None, key_b64: bool) -> int:
-        if self._closed or (self._frames and self.size + len(body) + _AROUND > self._most):
+    def _append(self, message: Plain) -> int:
+        if self._closed or (self._frames and self.size + len(message[0]) + _AROUND > self._most):
             return _FULL
-        metadata = encode_metadata(
-            self._name,
-            self.following,
-            self._published_at,
-            partition_key=key,
-            event_time=event_time,
-            schema_version=self._version,
-            key_b64=key_b64 or None,
-            ordering_key=ordering_key,
+        frame = plain_entry(
+            message, self._producer, self._name, self.following, self._published_at, self._limit, self._version
         )
-        if len(metadata) + len(body) > self._limit:
+        if frame is None:
             return _OTHER
-        frame = encode_send(self._producer, self.following, metadata, body)
         self._frames.append(frame)
         self.size += len(frame)
         return len(self._frames) - 1

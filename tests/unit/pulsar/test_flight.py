@@ -15,6 +15,7 @@ from mqclient.pulsar.outgoing import prepare
 from mqclient.pulsar.producer import ProducerEngine
 from mqclient.pulsar.train import Train
 from tests.support.pulsar_world import PulsarWorld
+from tests.unit.pulsar.test_train import bodies, numbers
 
 Opened = Callable[..., ProducerEngine]
 
@@ -34,22 +35,12 @@ def opened(world: PulsarWorld) -> Opened:
     return open_it
 
 
-def send(producer: ProducerEngine, *bodies: bytes, **said: Any) -> list[Slot[Any]]:
+def send(producer: ProducerEngine, *sent: bytes, **said: Any) -> list[Slot[Any]]:
     slots = []
-    for body in bodies:
+    for body in sent:
         with producer.client.driver.enter():
             slots.append(producer.send(prepare(body, **said)))
     return slots
-
-
-def numbers(count: int, start: int = 0) -> list[bytes]:
-    return [b"%d" % number for number in range(start, count)]
-
-
-def stored(world: PulsarWorld) -> list[bytes]:
-    codec, log = world.impl.pulsar, world.door.topics.make("t").log
-    entries = [codec.Entry.from_stored(log.record(number)) for number in range(log.next)]
-    return [message.body for entry in entries for message in codec.decode_messages(entry)]
 
 
 def kinds(producer: ProducerEngine) -> list[type]:
@@ -71,7 +62,7 @@ def test_each_is_written_at_once_and_has_its_id(world: PulsarWorld, opened: Open
     assert (producer.client.budget.bytes, producer.client.budget.items) == (5, 5)
     world.world.advance(0.01)
     assert [slot.result().entry for slot in slots] == list(range(5))
-    assert stored(world) == numbers(5)
+    assert bodies(world) == numbers(5)
     assert producer.published == 4
     assert settled(producer)
     assert world.do(producer.client, producer.flush) is None
@@ -96,7 +87,7 @@ def test_what_is_no_plain_message_takes_the_long_way_in_order(world: PulsarWorld
     assert kinds(producer) == [Flight, Batch, Flight, Batch, Flight]
     world.world.advance(0.01)
     assert [slot.result().entry for slot in slots] == list(range(5))
-    assert stored(world) == numbers(5)
+    assert bodies(world) == numbers(5)
     assert producer.published == 71
     with producer.client.driver.enter():
         empty = producer.send(prepare(None))
@@ -130,7 +121,7 @@ def test_those_who_submit_and_those_who_wait_keep_their_order(world: PulsarWorld
     world.world.advance(0.01)
     assert future is not None
     assert [slots[0].result().entry, future.result().entry, slots[1].result().entry] == [0, 1, 2]
-    assert stored(world) == numbers(3)
+    assert bodies(world) == numbers(3)
     assert settled(producer)
 
 
@@ -144,7 +135,7 @@ def test_a_lost_connection_sends_them_again(world: PulsarWorld, opened: Opened) 
     assert kinds(producer) == [Flight, Batch]
     world.world.advance(5)
     assert all(slot.done and slot.error is None for slot in slots)
-    assert list(dict.fromkeys(stored(world))) == numbers(3)
+    assert list(dict.fromkeys(bodies(world))) == numbers(3)
     assert producer.counts["resent"] == 3
     assert settled(producer)
     (again,) = send(producer, b"3")
