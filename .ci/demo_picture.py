@@ -14,7 +14,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSION = "mqclient-demo-picture"
-WIDTH, HEIGHT = 112, 34
+WIDTH, HEIGHT = 112, 40
 PERMITS_ARE_SHOWN = "subscription ledger"
 
 
