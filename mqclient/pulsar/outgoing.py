@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqclient.errors import ConfigError
 from mqclient.pulsar.batch import Batch
@@ -20,6 +20,9 @@ Item = tuple[Any, str | None, Mapping[str, str] | None, int, bytes | None, int, 
 one), whether the key is base64. In bulk a message that is nothing but a body may stand there as its bytes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_NEVER: Final = 0
+_MOST: Final = (1 << 63) - 1
+_LONGEST: Final = 1e14  # seconds; with the present time still a number of milliseconds that can be written
 LOCAL_ONLY = ("__local__",)
 """As clusters to replicate to: none."""
 
@@ -69,12 +72,14 @@ def prepare(
     if ordering_key is not None and not isinstance(ordering_key, bytes):
         raise TypeError(f"an ordering key is bytes, not {type(ordering_key).__name__}")
     number = -1 if sequence_id is None else _not_negative("sequence_id", sequence_id)
-    when = event_time if event_time.__class__ is int else moment("event_time", event_time)
+    when = 0 if event_time is _NEVER else _event_time(event_time)
     if properties is not None:
         _check_properties(properties)
     if isinstance(key, bytes):
         item: Item = (body, b64encode(key).decode(), properties, when, ordering_key, number, True)
     elif key is None or isinstance(key, str):
+        if key is not None and not key.isascii():
+            _check_text("the key", key)
         item = (body, key, properties, when, ordering_key, number, False)
     else:
         raise TypeError(f"a key is str or bytes, not {type(key).__name__}")
@@ -181,6 +186,8 @@ def _special(
         deliver_after = deliver_after.total_seconds()
     if deliver_after is not None and deliver_after < 0:
         raise ConfigError(f"deliver_after={deliver_after}: a message cannot be delivered before it is sent")
+    if deliver_after is not None and not deliver_after < _LONGEST:
+        raise ConfigError(f"deliver_after={deliver_after}: that is no number of seconds after which anybody is there")
     if isinstance(replicate_to, str):
         raise ConfigError(f"replicate_to={replicate_to!r}: a list of cluster names; [] means none")
     return Special(
@@ -200,6 +207,24 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         if not isinstance(value, str) or not isinstance(name, str):
             raise TypeError(f"property {name!r}: names and values are text, not {type(value).__name__}: str() them")
+        if not (name.isascii() and value.isascii()):
+            _check_text("the name of a property", name)
+            _check_text(f"the value of property {name!r}", value)
+
+
+def _check_text(what: str, text: str) -> None:
+    """Half of a surrogate pair, as of a file name that is no UTF-8, has no form on the wire."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{what} {text!r} is no text that can be written: {error.reason}") from error
+
+
+def _event_time(given: Any) -> int:
+    if given.__class__ is int and -_MOST <= given <= _MOST:
+        when: int = given
+        return when
+    return moment("event_time", given)
 
 
 def _not_negative(what: str, given: Any) -> int:
@@ -207,6 +232,8 @@ def _not_negative(what: str, given: Any) -> int:
         raise ConfigError(f"{what} is a whole number, not a {type(given).__name__}")
     if given < 0:
         raise ConfigError(f"{what}={given}: it is not negative")
+    if given > _MOST:
+        raise ConfigError(f"{what}={given}: it is too large")
     return given
 
 
