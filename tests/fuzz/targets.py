@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mqclient._impl import Impl, select
 from mqclient.errors import ConfigError, ProtocolError
 from mqclient.rocketmq.model import MessageQueue, Receipt
-from tests.fuzz import seeds, written
+from tests.fuzz import seeds, sent, written
 from tests.fuzz.mutator import Repair
 
 LIMIT = 1 << 20
@@ -83,11 +83,15 @@ def received(reader: Any, data: bytes) -> Iterator[Any]:
         here.setblocking(False)
         there.sendall(data)
         there.shutdown(socket.SHUT_WR)
-        count = 1
+        count, way = 1, len(data) % 3
         while count > 0:
-            things, count = (
-                reader.receive_into(here.fileno()) if len(data) % 2 else reader.wait_into(here.fileno(), 100)
-            )
+            if way == 0:
+                count = here.recv_into(reader.vacancy())
+                things = reader.filled(count)
+            elif way == 1:
+                things, count = reader.receive_into(here.fileno())
+            else:
+                things, count = reader.wait_into(here.fileno(), 100)
             yield from things
 
 
@@ -315,6 +319,7 @@ TARGETS = {
     "pulsar.decode_messages": Target(seeds.pulsar_entries, run_pulsar_messages, whole_entry),
     "pulsar.message_id": Target(seeds.message_ids, run_message_id),
     "pulsar.written": Target(written.entries_to_send, written.run_pulsar_written),
+    "pulsar.sent": Target(sent.messages_sent_singly, sent.run_sent_singly),
     "pulsar.columns": Target(written.pulsar_columns, written.run_pulsar_columns),
     "permits.acks": Target(written.ids_to_acknowledge, written.run_acks),
     "digest.files": Target(seeds.data_files, run_files, whole_file),

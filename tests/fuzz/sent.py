@@ -1,0 +1,112 @@
+"""Messages to Pulsar that leave singly, and those that join an open batch; and the receipts that come for them."""
+
+from __future__ import annotations
+
+import struct
+from random import Random
+from typing import Any
+
+from mqclient._impl import Impl, select
+from mqclient.core.slot import Slot
+from tests.fuzz import seeds
+from tests.fuzz.written import SMALL, packed, read_back, text_of, unpacked
+
+LIMIT = 1000
+"""Of an entry, in bytes: some of what is fuzzed is larger."""
+FULL, OTHER = -1, -2
+
+
+def messages_sent_singly() -> list[bytes]:
+    """Producer, first sequence id, publish and event time; then a name, the version of a schema, a key, an ordering
+    key, two bodies, and what the broker says."""
+    encode = select("pure").pulsar.encode_receipt
+    said = [encode(7, 5, 3, 0) + encode(7, 6, 3, 1), encode(7, 5, -1, -1) + encode(8, 6, 3, 1), b"", encode(7, 5, 3, 9)]
+    said += [frame for frame in seeds.pulsar_frames() if len(frame) < 100][:9]
+    out = []
+    for at, told in enumerate(said):
+        numbers = struct.pack(">4q", 7, 5, 1_700_000_000_000, (0, 9, -1)[at % 3])
+        texts = [b"standalone-0-1", (None, b"", b"v" * 8)[at % 3], (None, b"key", "é中".encode(), b"")[at % 4]]
+        out.append(packed([numbers, *texts, (None, b"order")[at % 2], b"body" * at, (b"", b"x" * 980)[at % 2], told]))
+    return out
+
+
+def run_sent_singly(impl: Impl, data: bytes, random: Random) -> None:
+    """A train and a flight write the same frames, our own decoder reads them, and both take the same receipts."""
+    numbers, name, version, key, ordering_key, first, second, told = unpacked(data, 8)
+    producer, number, born, event_time = struct.unpack(">4q", (numbers or b"").ljust(32, b"\0")[:32])
+    number >>= 1  # there is room for more behind it
+    rest: tuple[Any, ...] = (None if key is None else text_of(key), None, event_time, ordering_key, -1, bool(born & 1))
+    plain = [(body or b"", *rest) for body in (first, second, first)]
+    odd = [first, (first, "key"), (bytearray(second or b""), *rest), (b"", None, {}, 0, None, -1, False)]
+    train = impl.pulsar.EntryTrain(producer, text_of(name), number, born, 1500, LIMIT, version)
+    flight = impl.pulsar.EntryFlight(producer, text_of(name), 1, LIMIT, version)
+    assert [train.add(message) for message in odd] == [OTHER] * len(odd)
+    assert [flight.add(message, number, born, 1.0, None) for message in odd] == [None] * len(odd)
+    places = [train.add(message) for message in plain]
+    frames = []
+    slots: list[Slot[Any]] = []
+    for message, place in zip(plain, places, strict=True):
+        if place == OTHER:
+            assert flight.add(message, number, born, 1.0, None) is None
+        elif place != FULL:
+            slots.append(Slot())
+            frames.append(flight.add(message, number + place, born, 1.0, slots[-1]))
+    assert (train.close(), train.count, flight.count) == (b"".join(frames), len(frames), len(frames))
+    assert [train.frame(index) for index in range(len(frames))] == frames
+    if len(data) <= SMALL:
+        pure = select("pure").pulsar.EntryTrain(producer, text_of(name), number, born, 1500, LIMIT, version)
+        assert ([pure.add(message) for message in plain], pure.close()) == (places, train.close())
+    rows = [(producer, number + place) for place in range(len(frames))]
+    read_singly(impl, train.close(), rows, random)
+    take_told(impl, train, flight, slots, rows, told or b"", random)
+    join_batch(impl, [*plain, *odd], random)
+
+
+def read_singly(impl: Impl, frames: bytes, rows: list[tuple[int, int]], random: Random) -> None:
+    reader = impl.pulsar.FrameReader()
+    cut = random.randrange(len(frames) + 1)
+    events = [*reader.feed(frames[:cut]), *reader.feed(frames[cut:])]
+    assert (reader.error, [event[1:3] for event in events]) == (None, rows)
+    for event in events:
+        (message,) = impl.pulsar.decode_messages(event[8])
+        assert (message.sequence_id, event[8].corrupt) == (event[2], None)
+
+
+def take_told(
+    impl: Impl,
+    train: Any,
+    flight: Any,
+    slots: list[Slot[Any]],
+    rows: list[tuple[int, int]],
+    told: bytes,
+    random: Random,
+) -> None:
+    """What the broker says, with the right receipts among it."""
+    right = b"".join(impl.pulsar.encode_receipt(*row, 3, place) for place, row in enumerate(rows))
+    events = list(impl.pulsar.FrameReader().feed(told))
+    at = random.randrange(len(events) + 1)
+    events[at:at] = impl.pulsar.FrameReader().feed(right)
+    at = 0
+    while at < len(events):
+        taken = train.take_receipts(events, at)
+        assert flight.take_receipts(events, at) == taken
+        at += taken or 1
+    ids = [slot.result() for slot in slots if slot.done]
+    assert [(one.ledger, one.entry) for one in ids] == [train.place(index) for index in range(train.landed)]
+    assert [part[4] for part in flight.part()] == slots[train.landed :]
+    train.drop()
+
+
+def join_batch(impl: Impl, messages: list[Any], random: Random) -> None:
+    """Those that join an open batch are in it as if they had been added."""
+    builder, added = impl.pulsar.BatchBuilder(5, 1200), impl.pulsar.BatchBuilder(5, 1 << 20)
+    token = builder.open(9)
+    joined = [message for message in messages if builder.join(message, token) >= 0]
+    assert builder.shut() == 9 + len(joined)
+    assert builder.join((b"", None, None, 0, None, -1, False), token) == -1
+    assert added.add_many(joined, 0, 9) == len(joined)
+    payload, count = builder.seal()
+    assert (payload, count) == added.seal()
+    if count:
+        batch = read_back(impl, payload, count)
+        assert [message.body for message in batch] == [message[0] for message in joined]
