@@ -185,7 +185,9 @@ class PulsarWorld:
 
     # ---- clients
 
-    def client(self, url: Any = "pulsar://broker:6650", **options: Any) -> ClientEngine:
+    def client(self, url: Any = None, **options: Any) -> ClientEngine:
+        """One of this broker, or of what the URL names."""
+        url = self.door.url if url is None else url
         driver = CheckedDriver(self.world, self.per_turn)
         self.world.drivers.append(driver)
         driver.engine = ClientEngine(driver, self.impl, url, **options)

@@ -180,8 +180,6 @@ class Sends:
         else:
             first, place, ends = self._broker.store_batch(incoming)
             ids = self._remoting.offset_ids(*self._broker.host, place, ends)
-        if not ids:
-            raise Refused(Response.MESSAGE_ILLEGAL, "message illegal, the batch is empty")
         return self._reply(incoming.queue_id, first, ids, _unique_key(incoming.properties))
 
     def _each(self, incoming: Incoming) -> tuple[int, str]:
