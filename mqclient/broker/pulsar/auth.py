@@ -15,6 +15,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mqclient.core import base64url
+
 if TYPE_CHECKING:
     from mqclient.broker.control import Clock
 
@@ -97,7 +99,7 @@ def read_token(data: bytes, secret: bytes) -> Principal:
         role, expires = str(claims["sub"]), claims.get("exp")
         good = hmac.compare_digest(hmac.new(secret, head, hashlib.sha256).digest(), _decoded(signature))
         until = None if expires is None else int(float(expires) * 1000)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Denied(f"the token cannot be read: {error}") from None
     if algorithm != "HS256" or not good:
         raise Denied("the token's signature is not good")
@@ -114,7 +116,7 @@ def make_token(secret: bytes, role: str, expires: float | None = None) -> bytes:
 
 
 def _decoded(part: bytes) -> bytes:
-    return base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
+    return base64url.decode(part.decode("ascii"))
 
 
 def _common_name(certificate: Mapping[str, Any] | None) -> Principal:

@@ -10,14 +10,14 @@ it; upstream's default is no.
 
 from __future__ import annotations
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from mqclient.broker.remoting.retry import Retries
 from mqclient.broker.remoting.server import Ask, Handler, Refused, Reply
 from mqclient.broker.remoting.state import Broker
+from mqclient.core import base64url
 from mqclient.rocketmq.codes import Request, Response
 
 REGION: Final = {"MSG_REGION": "DefaultRegion"}
@@ -37,10 +37,10 @@ class RecallHandle(NamedTuple):
     @classmethod
     def read(cls, text: str) -> RecallHandle:
         try:
-            version, topic, broker, when, unique = urlsafe_b64decode(text).decode().split(" ")
+            version, topic, broker, when, unique = base64url.decode(text).decode().split(" ")
             if version == "v1":
                 return cls(topic, broker, int(when), unique)
-        except (binascii.Error, ValueError):
+        except ValueError:
             pass  # told as every other handle that cannot be read
         raise Refused(Response.ILLEGAL_OPERATION, "recall handle is invalid")
 

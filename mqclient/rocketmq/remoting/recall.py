@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode
 from typing import Any
 
+from mqclient.core import base64url
 from mqclient.core.steps import Steps
 from mqclient.errors import ConfigError
 from mqclient.rocketmq.codes import Request
@@ -27,7 +27,7 @@ def recall_steps(client: Any, group: str, handle: str | Receipt) -> Steps[str]:
 def place(handle: str) -> tuple[str, str]:
     """Topic and broker of a handle: base64 of `v1 topic broker time id`."""
     try:
-        version, topic, broker, _, _ = urlsafe_b64decode(handle.encode()).decode().split(" ")
+        version, topic, broker, _, _ = base64url.decode(handle).decode().split(" ")
     except ValueError as error:
         raise ConfigError(f"{handle[:80]!r} is no recall handle: a receipt's .recall_handle is one") from error
     if version != "v1":

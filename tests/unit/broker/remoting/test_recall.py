@@ -62,6 +62,13 @@ def test_refused(raw: Raw, broker: EmbeddedBroker, handle: str, remark: str) -> 
     assert (answer.code, answer.remark, answer.fields) == (604, remark, REGION)
 
 
+def test_a_handle_in_the_other_base64_is_refused_as_java_does(raw: Raw, broker: EmbeddedBroker) -> None:
+    raw.create_topic("later", 2)
+    handle = encoded(f"v1 later broker-a {broker.house.clock.wall_ms() + 9000} ????")
+    assert "_" in handle
+    assert (recall(raw, handle.replace("_", "/")).remark, recall(raw, handle).code) == ("recall handle is invalid", 0)
+
+
 def test_without_a_topic_or_leave(raw: Raw) -> None:
     answer = recall(raw, "@@", "nosuchtopic")
     assert (answer.code, answer.remark) == (17, "recall failed, the topic[nosuchtopic] not exist")
