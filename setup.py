@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -51,6 +52,13 @@ class BuildPackage(build_py):
         marker.unlink(missing_ok=True)
         if PURE and not self.editable_mode:
             marker.write_text("built with MQCLIENT_PURE=1\n", encoding="ascii")
+
+
+def requirements() -> list[str]:
+    """orjson where it has wheels: none for free-threaded interpreters, for 3.15 only with glibc >= 2.39. Elsewhere pip
+    would need Rust; core/json.py does with the standard library, and takes orjson if somebody installs it."""
+    orjson = [] if sysconfig.get_config_var("Py_GIL_DISABLED") else ["orjson>=3.10; python_version < '3.15'"]
+    return ["protobuf>=4.25", *orjson]
 
 
 def has_cython() -> bool:
@@ -100,6 +108,7 @@ def extensions() -> list[Extension]:
 
 
 setup(
+    install_requires=requirements(),
     ext_modules=[] if PURE else extensions(),
     cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
     setup_requires=[] if PURE or FROM_SDIST or has_cython() else [CYTHON],
