@@ -13,3 +13,5 @@ cdef extern from "fdio.h":
     int64_t mq_fd_receive(int fd, void *at, size_t size) nogil
     int mq_fd_wait(int fd, int ms, int bell) nogil
     int64_t mq_fd_send(int fd, const mq_part *parts, int count) nogil
+    void mq_fd_ring(int bell) nogil
+    double mq_seconds(int wall) nogil

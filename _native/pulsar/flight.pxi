@@ -47,6 +47,11 @@ cdef class EntryFlight:
         """Of the first one without receipt."""
         return self.one(self.at)[3]
 
+    @property
+    def size(self):
+        """Of the bodies without receipt."""
+        return sum([one[1] for one in self.waiting[self.at :]])
+
     cdef tuple one(self, Py_ssize_t index):
         if not self.at <= index < len(self.waiting):
             raise IndexError("all have landed")
@@ -54,14 +59,19 @@ cdef class EntryFlight:
 
     def add(self, message, int64_t sequence_id, int64_t published_at, deadline, slot, /):
         """Its frame, to be written now; None where it says what only the long way can, or when this was parted."""
-        cdef mq_writer w
-        cdef tuple parts
-        cdef int64_t event_time
         if self.closed or not is_plain(message):
             return None
-        parts = <tuple>message
+        frame = self.entry(message, sequence_id, published_at)
+        if frame is not None:
+            self.waiting.append((frame, PyBytes_GET_SIZE((<tuple>message)[0]), sequence_id, deadline, slot))
+        return frame
+
+    cdef bytes entry(self, message, int64_t sequence_id, int64_t published_at):
+        """The frame of a plain message; None if it is too large."""
+        cdef mq_writer w
+        cdef tuple parts = <tuple>message
+        cdef int64_t event_time = parts[3]
         body, key, ordering_key = parts[0], parts[1], parts[4]
-        event_time = parts[3]
         mq_writer_open(&w, PyBytes_GET_SIZE(self.front) + PyBytes_GET_SIZE(body) + TRAIN_GAP + 8 * 15)
         try:
             if not put_entry(
@@ -69,40 +79,45 @@ cdef class EntryFlight:
                 event_time, ordering_key, bool(parts[6]),
             ):
                 return None
-            frame = mq_writer_done(&w)
+            return mq_writer_done(&w)
         finally:
             mq_writer_drop(&w)
-        self.waiting.append((frame, PyBytes_GET_SIZE(body), sequence_id, deadline, slot))
-        return frame
+
+    cdef MessageId answer(self, event):
+        """The id of the first one, which has landed, if this is its receipt; None: it is something else."""
+        cdef tuple told, one
+        cdef MessageId made
+        if type(event) is not tuple or len(<tuple>event) != 6 or self.at >= len(self.waiting):
+            return None
+        told, one = <tuple>event, <tuple>self.waiting[self.at]
+        if <int64_t>told[0] != T_SEND_RECEIPT or <int64_t>told[1] != self.producer:
+            return None
+        if <int64_t>told[2] != <int64_t>one[2] or <int64_t>told[3] < 0:
+            return None
+        self.at += 1
+        if self.at == len(self.waiting) or self.at >= 1024:
+            del self.waiting[: self.at]
+            self.at = 0
+        made = MessageId.__new__(MessageId)
+        made.ledger = told[3]
+        made.entry = told[4]
+        made.partition = self.partition
+        made.batch_index = -1
+        return made
 
     def take_receipts(self, list events not None, Py_ssize_t at, /):
         """How many events from `at` on are SEND_RECEIPT of the next entries, in their order; who waits is told."""
         cdef Py_ssize_t start = at
-        cdef tuple event, one
+        cdef tuple one
         cdef MessageId made
-        cdef int64_t ledger
         self.landed_bytes = 0
         while at < len(events) and self.at < len(self.waiting):
-            if type(events[at]) is not tuple or len(<tuple>events[at]) != 6:
-                break
-            event = <tuple>events[at]
-            if <int64_t>event[0] != T_SEND_RECEIPT or <int64_t>event[1] != self.producer:
-                break
-            ledger = event[3]
             one = <tuple>self.waiting[self.at]
-            if <int64_t>event[2] != <int64_t>one[2] or ledger < 0:
+            made = self.answer(events[at])
+            if made is None:
                 break
             self.landed_bytes += <Py_ssize_t>one[1]
             at += 1
-            self.at += 1
-            if self.at == len(self.waiting) or self.at >= 1024:
-                del self.waiting[: self.at]
-                self.at = 0
-            made = MessageId.__new__(MessageId)
-            made.ledger = ledger
-            made.entry = event[4]
-            made.partition = self.partition
-            made.batch_index = -1
             one[4].complete(made)
         return at - start
 

@@ -581,6 +581,10 @@ class EntryFlight:
         """Messages without receipt."""
 
     @property
+    def size(self) -> int:
+        """Of the bodies without receipt."""
+
+    @property
     def sequence_id(self) -> int:
         """Of the first one without receipt; there is one."""
 
@@ -614,6 +618,35 @@ class EntryFlight:
     def part(self) -> list[tuple[bytes, int, int, float, Any]]:
         """`(frame, size of the body, sequence id, deadline, slot)` of those without receipt, which leave. Nobody joins
         any more."""
+
+@final
+class Lane:
+    """A send that waits, whole: one message of a thread that sends alone goes out, and its receipt comes back, in one
+    call without an entry. The third place where native code touches a descriptor.
+
+    Open, it owns the next sequence id, and what is in the flight; whoever wants to know or change either shuts it
+    first, inside an entry. Up to its wait `send` is one step: it runs no Python code and keeps the GIL, so nobody, no
+    Ctrl-C either, finds half of it done. The pure twin never opens: in Python it would be many steps.
+    """
+
+    @property
+    def opened(self) -> bool: ...
+    @property
+    def published(self) -> int:
+        """The last sequence id of which it saw the receipt; -1: none."""
+
+    def __init__(self, budget: Any, make_slot: Callable[[], Any], give_up: Callable[[], None], /) -> None:
+        """`budget`: a `Budget`, which is only looked at. `give_up` shuts it, outside of any entry."""
+
+    def open(self, flight: EntryFlight, passage: Any, sequence_id: int, /) -> bool:
+        """Messages go this way from now on: a flight of which all have landed, a `Passage` of mqclient/io, and the
+        next sequence id. False: they do not."""
+
+    def shut(self, deadline: float, /) -> tuple[int, int]:
+        """`(next sequence id, messages that went this way)`. Those on their way have slots and this deadline now."""
+
+    def send(self, message: Any, /) -> Any:
+        """None: nothing was done, send it the long way. Else a slot; nearly always it is done."""
 
 @final
 class EntryTrain:

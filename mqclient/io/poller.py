@@ -25,6 +25,11 @@ class Bell:
             os.set_blocking(self.fd, False)
             os.set_blocking(self._write, False)
 
+    @property
+    def ring_fd(self) -> int:
+        """Eight bytes written there ring it."""
+        return self._write
+
     def ring(self) -> None:
         try:
             os.write(self._write, b"\1\0\0\0\0\0\0\0")

@@ -6,15 +6,18 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from math import inf
 from threading import get_ident
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 from mqclient.core.driver import Address, Now
+from mqclient.core.link import Link
 from mqclient.io.connect import Dial
 from mqclient.io.connection import AGAIN, Connection
+from mqclient.io.passage import Passage
 from mqclient.io.poller import READ, WRITE, Bell, NoBell, new_poller
 from mqclient.io.sockets import name_of
 
@@ -80,6 +83,9 @@ class ReaderThread:
         self._handed.append(connection)
         self.wake()
 
+    def passage(self, connection: Connection, link: Link, bell: Bell, mine: Callable[[], bool]) -> Passage:
+        return Passage(connection, link, self.dispatch, self._handed, self._bell, bell, mine)
+
     def wake(self) -> None:
         if get_ident() != self._thread.ident:
             self._bell.ring()
@@ -108,6 +114,18 @@ class ReaderThread:
         """One read and what it brought, by whoever holds `reading`."""
         try:
             frames, count = connection.receive()
+        except Exception as error:
+            logger.exception("what %s sent could not be handled", connection.remote)
+            self.lose(connection, error)
+        except BaseException as error:
+            connection.broken = error  # Ctrl-C, perhaps with frames in hand: the stream has a hole now
+            raise
+        else:
+            self.dispatch(connection, frames, count)
+
+    def dispatch(self, connection: Connection, frames: list[Any], count: int) -> None:
+        """What one read brought, by whoever holds `reading`."""
+        try:
             if count > 0:
                 with self._driver.enter():
                     if connection.link is not None:
@@ -116,7 +134,7 @@ class ReaderThread:
             logger.exception("what %s sent could not be handled", connection.remote)
             self.lose(connection, error)
         except BaseException as error:
-            connection.broken = error  # Ctrl-C, perhaps with frames in hand: the stream has a hole now
+            connection.broken = error
             raise
         else:
             if count == 0:

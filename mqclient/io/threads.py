@@ -19,6 +19,8 @@ from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import fork
 from mqclient.io.borrow import borrow, streams
 from mqclient.io.connection import Connection, SendNow
+from mqclient.io.passage import Passage
+from mqclient.io.poller import Bell
 from mqclient.io.pool import UserThreads
 from mqclient.io.reader import LINGER, ReaderThread
 from mqclient.io.waiting import Desk, Waiter
@@ -69,6 +71,8 @@ class ThreadsDriver:
         self._callers: set[Waiter] = set()
         """Those that wait for a reply; the others wait until there is something to do."""
         self._desk = Desk()
+        self._gong: Bell | None = None
+        """For those who wait without an entry: rung once, when the client is closed."""
         self._users = UserThreads(self.name, self._context)
         self._reader: ReaderThread | None = None
         self.alarm = inf
@@ -263,6 +267,16 @@ class ThreadsDriver:
     def run_user(self, call: Callable[[Any], Any], argument: Any) -> None:
         self._deliveries.append((self._users.run, [(call, argument)]))
 
+    def passage(self, link: Link) -> Passage | None:
+        """Where native code may send and read the answer by itself, see io/passage.py; None while callers do not come
+        one after the other."""
+        connection: Connection | None = link.handle
+        reader = self._reader
+        if connection is None or reader is None or not (connection.parked and connection.writes_at_once):
+            return None
+        gong = self._gong = self._gong or Bell()
+        return reader.passage(connection, link, gong, self._lock._is_owned)  # type: ignore[attr-defined]
+
     # ---- what the face calls
 
     def deadline(self, timeout: float | None) -> float | None:
@@ -318,6 +332,8 @@ class ThreadsDriver:
         with self._lock:
             self._closed = True
             waiting = [*self._waiting, *self._callers]
+        if self._gong is not None:
+            self._gong.ring()
         for waiter in waiting:
             waiter.wake(None)
         if self._reader is not None:

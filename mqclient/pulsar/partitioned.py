@@ -165,7 +165,9 @@ class PartitionedProducer:
 
     def express(self, message: Any) -> Slot[MessageId] | None:
         """A message without key joins what gathers where the last one went."""
-        return self.children[self._at].express(message) if type(message) is tuple and message[1] is None else None
+        if not self.options.batching or type(message) is not tuple or message[1] is not None:
+            return None
+        return self.children[self._at].express(message)
 
     def send_awaited(self, message: Any, timeout: float | None) -> Slot[MessageId]:
         child, own = self._route(message)

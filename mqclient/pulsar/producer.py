@@ -56,7 +56,7 @@ class ProducerEngine:
         self.producer_id = client.next_producer_id()
         self.attachment = Attachment(client, topic, self, f"producer of {topic}")
         self.failure: MQError | None = None
-        self.published = -1 if options.initial_sequence_id is None else options.initial_sequence_id
+        self._published = -1 if options.initial_sequence_id is None else options.initial_sequence_id
         self.counts = {"messages": 0, "batches": 0, "late": 0, "resent": 0}
         self._hooks = send_hooks(options.hooks)
         self.framer = Framer(client.impl.pulsar, self.producer_id, options)
@@ -79,6 +79,7 @@ class ProducerEngine:
         self._train: Train | None = None
         """The last of the pending ones, as long as messages join it."""
         self._flights = Flights(self, self._gathering, self.pending, self._held)
+        self.express = self._flights.express if self._here is None else self._join
         self._trains = not (options.batching or options.max_pending or self._hooks.listens)
         """Nobody looks at each entry by itself."""
         self._named = False
@@ -95,6 +96,11 @@ class ProducerEngine:
     @property
     def name(self) -> str:
         return self.framer.name
+
+    @property
+    def published(self) -> int:
+        """The highest sequence id that the broker has confirmed; -1: none."""
+        return max(self._published, self._flights.published)
 
     def preparing(self, schema: Schema[Any] | None) -> Any:
         """What makes messages of values, of this schema instead of the producer's own."""
@@ -179,7 +185,8 @@ class ProducerEngine:
         return train
 
     def uncouple(self) -> None:
-        """Nobody joins the train any more."""
+        """Nobody joins the train any more, or uses the lane."""
+        self._flights.shut()
         train, self._train = self._train, None
         if train is not None:
             self._held.append(train.close())
@@ -218,8 +225,8 @@ class ProducerEngine:
         except MQError as error:
             return failed(error)
 
-    def express(self, message: Any) -> Slot[MessageId] | None:
-        """Outside of any entry: as `send_awaited` on the loop of asyncio, of a message that only has to join what
+    def _join(self, message: Any) -> Slot[MessageId] | None:
+        """`express` under asyncio, outside of any entry: as `send_awaited`, of a message that only has to join what
         gathers; None: send it."""
         if self._here is None or not self._here():
             return None
@@ -275,6 +282,7 @@ class ProducerEngine:
 
     def flush(self) -> Slot[None]:
         """Send what gathers; done when everything taken so far has its outcome."""
+        self._flights.shut()
         self._gathering.seal()
         self._write_held()
         if not len(self.pending):
@@ -332,6 +340,7 @@ class ProducerEngine:
             self.on_wake()
 
     def diagnose(self) -> dict[str, Any]:
+        self._flights.shut()
         return {
             "topic": str(self.topic),
             "name": self.name,
@@ -345,6 +354,7 @@ class ProducerEngine:
     @property
     def unsettled(self) -> int:
         """Messages without an outcome: those that gather, those that wait for room, those without a receipt."""
+        self._flights.shut()
         return self._gathering.count + self._gathering.late + self.pending.messages
 
     @property
@@ -414,7 +424,7 @@ class ProducerEngine:
         self._topic_epoch = reply.topic_epoch if reply.HasField("topic_epoch") else None
         if not self._named and self.options.initial_sequence_id is None:
             self._gathering.next_sequence = reply.last_sequence_id + 1
-            self.published = reply.last_sequence_id
+            self._published = reply.last_sequence_id
         self._named = True
         # Not attached yet, so sealing only queues: what is resent and what is new go out once, in order.
         self._gathering.seal()
@@ -468,6 +478,7 @@ class ProducerEngine:
 
     def on_receipts(self, events: Sequence[Any], at: int) -> int:
         """SEND_RECEIPT at `at`, and those after it that belong to one train or flight; how many they were."""
+        self._flights.shut()
         queue = self.pending.queue
         if queue:
             head = queue[0]
@@ -481,11 +492,13 @@ class ProducerEngine:
         return 1
 
     def _on_taken(self, head: Train | Flight, last: int) -> None:
-        if last > self.published:
-            self.published = last
+        if last > self._published:
+            self._published = last
         if head.done:
             self.pending.pop()
         self._go_on()
+        if not self.pending.queue:
+            self._flights.landed()
 
     def on_receipt(self, sequence_id: int, ledger: int, entry: int) -> None:
         queue = self.pending.queue
@@ -523,8 +536,8 @@ class ProducerEngine:
         while True:
             head: Any = queue.popleft()  # no train: those are looked at before
             last = head.last_sequence_id
-            if last > self.published:
-                self.published = last
+            if last > self._published:
+                self._published = last
             head.complete(ledger, entry)
             if not queue or queue[0].landed < queue[0].chunks:
                 break

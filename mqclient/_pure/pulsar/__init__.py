@@ -22,6 +22,7 @@ from mqclient._pure.pulsar.entry import CHECKSUM_MISMATCH, Entry
 from mqclient._pure.pulsar.fdio import WOULD_BLOCK, send_now
 from mqclient._pure.pulsar.flight import EntryFlight
 from mqclient._pure.pulsar.frames import FRAME_PADDING, MAX_MESSAGE, FrameReader
+from mqclient._pure.pulsar.lane import Lane
 from mqclient._pure.pulsar.message_id import MessageId
 from mqclient._pure.pulsar.messages import (
     BATCH_DESERIALIZE_ERROR,

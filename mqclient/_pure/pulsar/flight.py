@@ -35,6 +35,11 @@ class EntryFlight:
         return len(self._waiting)
 
     @property
+    def size(self) -> int:
+        """Of the bodies without receipt."""
+        return sum(one[1] for one in self._waiting)
+
+    @property
     def sequence_id(self) -> int:
         return self._waiting[0][2]
 
