@@ -192,7 +192,11 @@ cdef class AckSet:
                 self._read(<PyObject*>message, place)
                 return message
             self._plain_type = type(message)
-        holder = message.entry
+        try:
+            holder = message.entry
+        except AttributeError:
+            shown = repr(message) if isinstance(message, str) else type(message).__name__
+            raise TypeError(f"a message, its id, or a list of these is needed here, not {shown}") from None
         place.batch_index = message.batch_index
         if isinstance(holder, int):
             place.ledger, place.entry, place.batch_size = message.ledger, holder, message.batch_size

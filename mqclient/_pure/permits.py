@@ -416,7 +416,11 @@ class AckSet:
 
 def _place(message: Any) -> tuple[int, int, int, int, Iterable[int] | None]:
     """Ledger, entry, batch index, batch size and ack set of a message or a message id."""
-    entry = message.entry
+    try:
+        entry = message.entry
+    except AttributeError:
+        shown = repr(message) if isinstance(message, str) else type(message).__name__
+        raise TypeError(f"a message, its id, or a list of these is needed here, not {shown}") from None
     if isinstance(entry, int):
         return message.ledger, entry, message.batch_index, message.batch_size, None
     return entry.ledger, entry.entry, message.batch_index, entry.num_messages, entry.ack_set

@@ -52,8 +52,8 @@ class Acks:
     # ---- with an ack timeout: also strike it off the list of what was taken
 
     def _add(self, message: Any) -> int:
-        self._unacked.done(message)
         signal: int = self.set.add(message)
+        self._unacked.done(message)
         return signal
 
     def _add_many(self, messages: Iterable[Any]) -> int:
@@ -149,7 +149,8 @@ def listed(given: Any) -> Sequence[Any]:
     """
     many: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     if not all(hasattr(one, "entry") for one in many):
-        raise not_messages(given)
+        wrong = [_shown(one) for one in many if not hasattr(one, "entry")]
+        raise TypeError(f"a message, its id, or a list of these is needed here, not {', '.join(wrong)}")
     return many
 
 
@@ -158,13 +159,6 @@ def single(given: Any) -> Any:
     if not hasattr(given, "entry"):
         raise TypeError(f"one message or its id is needed here, not {_shown(given)}")
     return given
-
-
-def not_messages(given: Any) -> TypeError:
-    """What is wrong with this, or in this list."""
-    many = given if isinstance(given, list | tuple) else [given]
-    wrong = [_shown(one) for one in many if not hasattr(one, "entry")]
-    return TypeError(f"a message, its id, or a list of these is needed here, not {', '.join(wrong)}")
 
 
 def _shown(given: Any) -> str:

@@ -25,6 +25,9 @@ GRACE = 30.0
 """Seconds that running handlers get when their consumer is closed."""
 _IN_A_ROW, _IN_A_TURN = 10_000, 32
 """Messages that a lane does before it asks for its next turn: on a thread, and in an event loop that has other work."""
+_MOMENT = 0.01
+"""Seconds for which a thread that found nothing stays. While it waits it reads for itself, so what comes next needs no
+hand-over from the reader thread."""
 _inside: ContextVar[Any] = ContextVar("mqclient_pulsar_listening", default=None)
 """In handlers: whose they are. Closing a consumer from its own handler must not wait for that handler."""
 
@@ -42,12 +45,14 @@ class Report(NamedTuple):
 
 
 class Lane:
-    """One handler at a time. `idle`: no thread or task is at it."""
+    """One handler at a time. `idle`: no thread or task is at it, or one that waits for the next message."""
 
-    __slots__ = ("idle", "parked", "wake")
+    __slots__ = ("idle", "near", "parked", "wake")
 
     def __init__(self) -> None:
         self.idle = True
+        self.near = False
+        """A thread is at it, which sees by itself that it is not idle any more."""
         self.parked: deque[Any] = deque()
         """Messages whose key belongs to this lane, found by others."""
         self.wake: Wake | None = None
@@ -69,7 +74,7 @@ class Listening:
             raise ConfigError("by_batch=True is for receiving, not for a listener")
         self._engine = engine
         self._handle = observed(engine, handle)
-        self._driver = engine.client.driver
+        self._driver: Any = engine.client.driver
         self._mailbox = engine.mailbox
         self._take = engine.mailbox.take
         self._add = engine.acks.add
@@ -80,7 +85,8 @@ class Listening:
         self._full = False
         """Too many messages are parked to take more."""
         self._most = max(engine.options.receiver_queue, threads)
-        self._row = _IN_A_ROW if engine.client.blocking else _IN_A_TURN
+        self._stays = engine.client.blocking
+        self._row = _IN_A_ROW if self._stays else _IN_A_TURN
         self._paused = False
         self._stopped = self._over = False
         self._ended: list[Slot[None]] = []
@@ -117,9 +123,10 @@ class Listening:
         ended: Slot[None] = Slot()
         self._ended.append(ended)
         for lane in self._lanes:
-            if lane.wake is not None:
-                self._mailbox.leave(lane.wake)
-                lane.wake = None
+            wake, lane.wake = lane.wake, None
+            if wake is not None:
+                self._mailbox.leave(wake)
+                wake.complete(None)  # for the thread that waits for it
         if _inside.get() is self or not self.running or self._over:
             ended.complete(None)
         else:
@@ -167,6 +174,11 @@ class Listening:
             lane.idle, wake, lane.wake = False, lane.wake, None
             if wake is not None and not wake.done:
                 self._mailbox.leave(wake)
+                wake.complete(None)  # for the thread that waits for it
+            self._go_on(lane)
+
+    def _go_on(self, lane: Lane) -> None:
+        if not lane.near:
             self._driver.run_user(self._work, lane)
 
     def _hire_all(self) -> None:
@@ -176,19 +188,43 @@ class Listening:
     # ---- outside, where user code runs
 
     def _work(self, lane: Lane) -> Awaitable[None] | None:
-        token = _inside.set(self)
-        try:
-            step = self._advance(lane)
-        finally:
-            _inside.reset(token)
-        return None if step is None else self._drive(lane, *step)
+        lane.near = self._stays
+        while True:
+            token = _inside.set(self)
+            try:
+                step = self._advance(lane)
+            finally:
+                _inside.reset(token)
+            if step is not None:
+                lane.near = False
+                return self._drive(lane, *step)
+            if not (lane.near and self._linger(lane)):
+                return None
+
+    def _linger(self, lane: Lane) -> bool:
+        """On a thread: wait a moment for the next message; whether it is there.
+
+        Race: the moment is over, and a message comes. Who brings it, in an entry, makes the lane busy; we, in another
+        one, say that we are not near any more. So either we see it busy and go on, or it sees us gone and hires.
+        """
+        wake = lane.wake
+        if wake is not None:
+            with suppress(MQError):  # the moment is over; or nothing comes any more, as `_on_wake` is told, too
+                self._driver.wait(wake, self._driver.deadline(_MOMENT))
+        with self._driver.enter():
+            lane.near = not lane.idle
+            return lane.near
 
     def _advance(self, lane: Lane) -> tuple[Any, Awaitable[Any]] | None:
         """Handle messages until a handler has to be awaited (it is given back), or the lane rests."""
-        handle, add = self._handle, self._add
+        handle, add, take, keyed = self._handle, self._add, self._take, self._keyed
         done = 0
         for _ in range(self._row):
-            message = self._next(lane)
+            try:
+                message = None if self._paused or self._stopped else self._next_keyed(lane) if keyed else take()
+            except Exception:
+                self._break_off()
+                message = None
             if message is None:
                 self._leave(lane, done)
                 return None
@@ -197,7 +233,7 @@ class Listening:
             except Exception as error:
                 self._refuse(message, error)
                 continue
-            if isawaitable(outcome):
+            if outcome is not None and isawaitable(outcome):
                 self._count(done)
                 return message, outcome
             done += 1
@@ -210,7 +246,7 @@ class Listening:
                     self._engine.acks_due(signal)
         with self._driver.enter():
             self.handled += done
-            self._driver.run_user(self._work, lane)
+            self._go_on(lane)
         return None
 
     async def _drive(self, lane: Lane, message: Any, outcome: Awaitable[Any]) -> None:
@@ -233,16 +269,10 @@ class Listening:
                         self._engine.acks_due(self._add(message))
             step = self._advance(lane)
 
-    def _next(self, lane: Lane) -> Any:
-        if self._paused or self._stopped:
-            return None
-        try:
-            return self._next_keyed(lane) if self._keyed else self._take()
-        except Exception:
-            # Such as a compression whose library is missing: what cannot be opened stays where it is, and so do we.
-            log.exception("%s: the listener ends", self._engine.topic)
-            self._stopped = True
-            return None
+    def _break_off(self) -> None:
+        """Such as a compression whose library is missing: what cannot be opened stays where it is, and so do we."""
+        log.exception("%s: the listener ends", self._engine.topic)
+        self._stopped = True
 
     def _next_keyed(self, lane: Lane) -> Any:
         """The next message whose key is this lane's; those of others are parked with them."""

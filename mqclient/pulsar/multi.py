@@ -15,6 +15,7 @@ from mqclient.core.slot import Slot, completed
 from mqclient.core.steps import Steps, gather, run_steps
 from mqclient.core.timers import Timer
 from mqclient.errors import ClosedError, ConfigError, MQError
+from mqclient.pulsar.acks import listed
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.consumer import ConsumerEngine
 from mqclient.pulsar.consumer_options import ConsumerOptions
@@ -30,7 +31,9 @@ log = logging.getLogger("mqclient.pulsar")
 
 def topic_of(message: Any) -> str | None:
     """Where a message, or a batch of them, came from; None for an id, which does not say it."""
-    entry = message.entry
+    entry: Any = getattr(message, "entry", None)
+    if entry is None:
+        listed([message])  # says what is needed
     return None if isinstance(entry, int) else entry.topic
 
 

@@ -197,6 +197,107 @@ def test_what_waits_for_a_busy_key_is_bounded(world: PulsarWorld, slow: Any) -> 
     world.settled(consumer)
 
 
+@pytest.fixture
+def hired(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
+    """A client, and the calls for which it asked a thread."""
+    client = world.client()
+    hired: list[Any] = []
+    plain = client.driver.run_user
+
+    def run_user(call: Any, argument: Any) -> None:
+        hired.append(call)
+        plain(call, argument)
+
+    monkeypatch.setattr(client.driver, "run_user", run_user)
+    return client, hired
+
+
+@pytest.mark.parametrize(("after", "hires"), [(listening._MOMENT / 2, 0), (listening._MOMENT * 2, 1)])
+def test_a_thread_that_found_nothing_stays_for_a_moment(
+    world: PulsarWorld, hired: Any, after: float, hires: int
+) -> None:
+    client, calls = hired
+    seen: list[bytes] = []
+    consumer = world.consumer(client, "t", "s", listener=lambda message: seen.append(message.body))
+    before = 0
+
+    def later(body: bytes) -> None:
+        nonlocal before
+        before = len(calls)
+        send(world, body)
+
+    world.world.at(world.world.mono + 1, lambda: send(world, b"0"))
+    world.world.at(world.world.mono + 1 + after, lambda: later(b"1"))
+    world.world.advance(3)
+    assert seen == [b"0", b"1"]
+    assert len(calls) - before == hires
+    assert listener(consumer).diagnose() == {"handled": 2, "failed": 0, "running": 0, "parked": 0}
+    world.settled(consumer)
+
+
+def test_a_message_comes_when_the_moment_is_over(
+    world: PulsarWorld, hired: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Sequence: the wait runs out of time, a message comes and makes the lane busy, the thread looks.
+    client, calls = hired
+    seen: list[bytes] = []
+    consumer = world.consumer(client, "t", "s", listener=lambda message: seen.append(message.body))
+    plain = client.driver.wait
+
+    def wait(slot: Any, deadline: float | None = None) -> Any:
+        try:
+            return plain(slot, deadline)
+        finally:
+            if len(seen) == 1:
+                send(world, b"1")
+
+    monkeypatch.setattr(client.driver, "wait", wait)
+    send(world, b"0")
+    world.world.advance(1)
+    assert seen == [b"0", b"1"]
+    assert len(calls) == 1
+    assert listener(consumer).running == 0
+    world.settled(consumer)
+
+
+def test_a_thread_that_stays_is_no_handler_that_runs(world: PulsarWorld, hired: Any) -> None:
+    client, calls = hired
+    reports: list[Any] = []
+    consumer = world.consumer(client, "t", "s", listener=lambda _: None)
+    begun = world.world.mono + 1
+
+    def stop() -> None:
+        assert listener(consumer).running == 0
+        slot = world.ask(client, lambda: opening.stop(consumer, 10))
+        slot.then(lambda done: reports.append((done.result(), world.world.mono)))
+
+    world.world.at(begun, lambda: send(world, b"0"))
+    world.world.at(begun + listening._MOMENT / 2, stop)
+    world.world.advance(3)
+    ((report, when),) = reports
+    assert report == (1, 0, 0, 0)
+    assert when < begun + listening._MOMENT
+    assert len(calls) == 1
+
+
+def test_a_thread_that_stays_goes_on_when_it_is_resumed(world: PulsarWorld, hired: Any) -> None:
+    client, calls = hired
+    seen: list[tuple[bytes, float]] = []
+    consumer = world.consumer(
+        client, "t", "s", listener=lambda message: seen.append((message.body, world.world.mono)), receiver_queue=1
+    )
+    face = world.face(consumer)
+    begun = world.world.mono + 1
+    world.world.at(begun, lambda: send(world, b"0"))
+    world.world.at(begun + 0.001, face.pause)
+    world.world.at(begun + 0.002, face.resume)
+    world.world.at(begun + 0.003, lambda: send(world, b"1"))
+    world.world.advance(3)
+    assert [body for body, _ in seen] == [b"0", b"1"]
+    assert seen[1][1] < begun + listening._MOMENT
+    assert len(calls) == 1
+
+
 def test_paused(world: PulsarWorld, slow: Any) -> None:
     client, handlers, tasks = slow
     consumer = world.consumer(client, "t", "s", type="shared", listener=handlers)
