@@ -130,6 +130,7 @@ class Intake:
         entry.epoch = epoch
         values = self._consumer.values
         if self._consumer.seeking.leaves(epoch):
+            self._consumer.seeking.skipped.append((entry.ledger, entry.entry))
             self.permits.release(entry.charged, self._reasons.SKIPPED, epoch)
         elif values is None or values.admit(entry, source):
             self.deliver(entry, source)

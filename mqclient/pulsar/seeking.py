@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 class Seeking:
     """One seek at a time. What arrives while it is under way is from before, and skipped."""
 
-    __slots__ = ("_consumer", "_epoch", "_left")
+    __slots__ = ("_consumer", "_epoch", "_left", "skipped")
 
     def __init__(self, consumer: ConsumerEngine) -> None:
         self._consumer = consumer
         self._epoch = -1
         self._left: Any = None
         """The source that the last seek left: what was taken of it says nothing about where to go on."""
+        self.skipped: list[tuple[int, int]] = []
+        """Entries that came meanwhile."""
 
     def leaves(self, epoch: int) -> bool:
         """Whether what came in this epoch is being left."""
@@ -45,7 +47,7 @@ class Seeking:
         consumer.acks.flush()
         consumer.acks.clear()
         before, epoch = intake.start.save(), consumer.attachment.epoch
-        self._epoch, self._left = epoch, intake.source
+        self._epoch, self._left, self.skipped = epoch, intake.source, []
         intake.start.move(to, consumer.options.start_inclusive)
         make = requests.seek_to_time if isinstance(to, int) else requests.seek_to_id
         try:
@@ -53,6 +55,9 @@ class Seeking:
         except MQError:
             intake.start.restore(before)
             self._left = None
+            if consumer.connection is connection:  # else all that is not acknowledged comes again by itself
+                for ledger, entry in self.skipped:
+                    consumer.redelivery.nack(ledger, entry, 0.0)
             raise
         finally:
             self._epoch = -1

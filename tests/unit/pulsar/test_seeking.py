@@ -55,6 +55,30 @@ def test_a_refused_seek_changes_nothing(world: PulsarWorld) -> None:
     world.settled(consumer)
 
 
+@pytest.mark.parametrize("options", [{}, {"type": "shared"}, {"receiver_queue": 0}, {"batching": True}], ids=str)
+def test_what_came_while_a_refused_seek_was_under_way_comes_again(world: PulsarWorld, options: dict[str, Any]) -> None:
+    """It was skipped, for the seek might have left it behind: a broker does not bring it again by itself."""
+    client = world.client()
+    producer = world.producer(world.client(), "t", batching=options.pop("batching", False))
+    (first,) = world.send(producer, b"1")
+    consumer = world.consumer(client, "t", "s", start="earliest", **options)
+    face = world.face(consumer)
+    face.ack(face.receive(1))
+    world.world.latency = 0.01
+    world.control.answer("SEEK", 0, "no")
+    sent = world.ask(producer.client, lambda: producer.send_many([b"2", b"3", b"4"]))
+    world.world.advance(0.02)  # they are on their way to the consumer
+    slot = world.ask(client, lambda: opening.seek(consumer, first))
+    world.world.result(sent)
+    with pytest.raises(BrokerError, match="no"):
+        world.world.result(slot)
+    got = [face.receive(5) for _ in range(3)]
+    assert [message.body for message in got] == [b"2", b"3", b"4"]
+    face.ack(got)
+    world.world.advance(1)
+    world.settled(consumer)
+
+
 def test_one_seek_at_a_time_and_only_when_connected(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s")
