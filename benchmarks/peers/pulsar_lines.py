@@ -37,6 +37,10 @@ class Line:
     def count(self, client: str) -> int:
         return self.official if client == "official" else self.ours
 
+    def entries(self, body: int) -> int:
+        """How many messages the server's entries hold: of 100 B 1,000, of 1 KiB 100."""
+        return min(self.batch, 102_400 // body)
+
 
 LINES = {
     "receive": Line(200_000, 800_000),
