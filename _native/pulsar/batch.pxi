@@ -186,14 +186,20 @@ cdef class BatchBuilder:
 
         Nothing in here runs Python code, so nothing else happens to the builder meanwhile.
         """
-        cdef Single s
         cdef tuple parts
-        cdef Py_ssize_t size
         if type(message) is not tuple or len(<tuple>message) != 7:
             return -1
         parts = <tuple>message
-        body, key, ordering_key = parts[0], parts[1], parts[4]
-        if type(body) is not bytes or parts[2] is not None or parts[5] != -1:
+        if parts[2] is not None or parts[5] != -1:
+            return -1
+        return self.join_parts(parts[0], parts[1], parts[3], parts[4], bool(parts[6]), token)
+
+    cdef Py_ssize_t join_parts(
+        self, object body, object key, object event_time, object ordering_key, bint key_b64, int64_t token
+    ) except -2:
+        cdef Single s
+        cdef Py_ssize_t size
+        if type(body) is not bytes:
             return -1
         size = PyBytes_GET_SIZE(body) + JOIN_ROOM
         if key is not None:
@@ -205,8 +211,8 @@ cdef class BatchBuilder:
                 return -1
             size += PyBytes_GET_SIZE(ordering_key)
         clear_single(&s)
-        s.event_time = parts[3]
-        s.key_b64 = bool(parts[6])
+        s.event_time = event_time
+        s.key_b64 = key_b64
         with cython.critical_section(self):
             if not self.is_open or token != self.token or self.count + 1 >= self.max_messages:
                 return -1
@@ -238,3 +244,46 @@ cdef class BatchBuilder:
         self.last = self.w.size
         self.count = 0
         return mq_writer_done(&self.w) if self.w.bytes != NULL else b"", count
+
+
+@cython.final
+cdef class Door:
+    """Where a face puts what it was given, while a batch gathers that may be joined; see the stub."""
+
+    cdef object future, batch
+    cdef BatchBuilder builder
+    cdef int64_t token
+
+    def __init__(self, future, /):
+        self.future = future
+
+    def open(self, BatchBuilder builder not None, batch, int64_t token, /):
+        with cython.critical_section(self):
+            self.builder, self.batch, self.token = builder, batch, token
+
+    def shut(self):
+        with cython.critical_section(self):
+            self.builder = self.batch = None
+
+    def board(
+        self, body, key, properties, event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to,
+        txn, /
+    ):
+        """The future of a message that has joined, or None."""
+        cdef BatchBuilder builder
+        cdef Py_ssize_t index
+        cdef int64_t token, when
+        with cython.critical_section(self):
+            builder, batch, token = self.builder, self.batch, self.token
+        if builder is None or properties is not None or type(event_time) is not int or sequence_id is not None:
+            return None
+        if deliver_at is not None or deliver_after is not None or replicate_to is not None or txn is not None:
+            return None
+        try:
+            when = event_time
+            if when < -0x7FFFFFFFFFFFFFFF:
+                return None
+            index = builder.join_parts(body, key, event_time, ordering_key, False, token)
+        except (OverflowError, UnicodeEncodeError):
+            return None  # who looks at it knows what to say
+        return None if index < 0 else self.future(batch, index)

@@ -573,6 +573,35 @@ class BatchBuilder:
         """`(payload, count)`; the builder is empty again."""
 
 @final
+class Door:
+    """Where a face puts what it was given, while a batch gathers that may be joined: outside of any entry."""
+
+    def __init__(self, future: Callable[[Any, int], Any], /) -> None:
+        """`future(batch, index)` makes what `board` gives."""
+
+    def open(self, builder: BatchBuilder, batch: Any, token: int, /) -> None:
+        """From now on messages may join the batch that this builder holds, see `BatchBuilder.open`."""
+
+    def shut(self) -> None: ...
+    def board(
+        self,
+        body: Any,
+        key: Any,
+        properties: Any,
+        event_time: Any,
+        ordering_key: Any,
+        sequence_id: Any,
+        deliver_at: Any,
+        deliver_after: Any,
+        replicate_to: Any,
+        txn: Any,
+        /,
+    ) -> Any:
+        """What `Producer.submit` was given: the future of the message, or None: it has not joined, and has to be
+        looked at. Only what needs no check joins: a body of bytes, keys that are text and bytes, an event time in
+        milliseconds."""
+
+@final
 class EntryFlight:
     """SEND frames of single messages without receipt, in their order, and the slots of those who wait for them."""
 

@@ -196,14 +196,17 @@ class Batch:
                 slot.complete(self.outcome(index))
 
     def _call_back(self, _: Any) -> None:
-        callbacks = self._callbacks
+        callbacks, make = self._callbacks, self._client.impl.handover.SendFuture
         callbacks.reverse()  # popped from the end: one that comes meanwhile is the next
         while True:
             try:
                 callback, index = callbacks.pop()
             except IndexError:
                 return
-            call_back(callback, self._client.impl.handover.SendFuture(self, index))
+            try:  # as `call_back`, without the call
+                callback(make(self, index))
+            except Exception:
+                log.exception("a callback of a message failed")
 
 
 def call_back(callback: Callable[[Any], object], future: Any) -> None:

@@ -72,6 +72,8 @@ class Gathering:
         """Of what the builder holds."""
         self._door: tuple[Batch, int] | None = None
         """The batch that may be joined without an entry, and the token for that; `_shut` counts who did."""
+        self.door = self._codec.Door(client.impl.handover.SendFuture)
+        """The same for a face, in one native call."""
         self._join = self._builder.join
         self._future = client.impl.handover.SendFuture
         self._batching = bool(options.batching)
@@ -227,11 +229,14 @@ class Gathering:
     def open(self) -> None:
         """Others may `board` the batch that gathers now, until something else happens to it."""
         if self.batch is not None and self._door is None and not (self._late or self._careful):
-            self._door = self.batch, self._builder.open(self.next_sequence)
+            token = self._builder.open(self.next_sequence)
+            self._door = self.batch, token
+            self.door.open(self._builder, self.batch, token)
 
     def _shut(self) -> None:
         door, self._door = self._door, None
         if door is not None:
+            self.door.shut()
             self.next_sequence = self._builder.shut()
             self._size = self._builder.size
             door[0].count = self._builder.count
@@ -527,6 +532,11 @@ class Gathering:
             batch.fail(_unwritable(error))
         else:
             self._owner.ship(batch)
+
+
+def shut_door(client: ClientEngine) -> Any:
+    """Takes nothing."""
+    return client.impl.pulsar.Door(client.impl.handover.SendFuture).board
 
 
 AROUND = 64

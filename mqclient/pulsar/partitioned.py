@@ -14,6 +14,7 @@ from mqclient.core.timers import Timer
 from mqclient.errors import ClosedError, ConfigError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.columns import Rows
+from mqclient.pulsar.gathering import shut_door
 from mqclient.pulsar.hooking import hooked, send_hooks
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.options import ProducerOptions
@@ -146,6 +147,10 @@ class PartitionedProducer:
     def submit(self, message: Any, reserved: bool = False) -> SendFuture | None:
         child, own = self._route(message)
         return child.submit(own, reserved)
+
+    def door(self, prepare: Any) -> Any:
+        """Shut: which partition a message goes to is decided for each."""
+        return shut_door(self.client)
 
     def board(self, message: Any) -> SendFuture | None:
         """A message without key joins what gathers where the last one went. Trains do not gather in this sense: of

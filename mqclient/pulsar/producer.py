@@ -21,13 +21,14 @@ from mqclient.pulsar.columns import Rows
 from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.flight import Flight, Flights
 from mqclient.pulsar.framing import Framer
-from mqclient.pulsar.gathering import Full, Gathering
+from mqclient.pulsar.gathering import Full, Gathering, shut_door
 from mqclient.pulsar.holding import MOST, SECONDS, Held
 from mqclient.pulsar.hooking import hooked, send_hooks, telling
 from mqclient.pulsar.keyed import KeyedGathering
 from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.options import ACCESS_MODES, ProducerOptions
 from mqclient.pulsar.outgoing import Part, Scattered, preparing
+from mqclient.pulsar.outgoing import prepare as plain_prepare
 from mqclient.pulsar.pending import Pending
 from mqclient.pulsar.sealing import Sealer, must_encrypt, refuses_plain
 from mqclient.pulsar.train import FULL, OTHER, Train
@@ -137,6 +138,12 @@ class ProducerEngine:
             self._gathering.open()
         future: SendFuture = self._future(batch, batch.count - 1)
         return future
+
+    def door(self, prepare: Any) -> Any:
+        """As `board`, of what `submit` was given; shut for ever where that has to be prepared, or nothing gathers."""
+        if prepare is not plain_prepare or self._here is not None:
+            return shut_door(self.client)
+        return self._gathering.door.board
 
     def board(self, message: Any) -> SendFuture | None:
         """Outside of any entry: as `submit`, of a message that only has to join what gathers; None: submit it."""
@@ -325,12 +332,14 @@ class ProducerEngine:
         parent's place. A sealed one needs its keys first.
         """
         options, woken, version = self.options, self.on_wake, self.framer.schema_version
+        door = self._gathering.door  # shut with what gathered; faces have it
         if options.name is not None or options.access != "shared" or options.encrypt is not None:
             return
         self.__init__(self.client, self.topic, options, self._shared)  # type: ignore[misc]
         self.framer.name, self.framer.schema_version = f"{secrets.token_hex(8)}-forked", version
         self._named = self._asleep = True
         self.on_wake = woken
+        self._gathering.door = door
 
     def _wake(self) -> None:
         self._asleep = False

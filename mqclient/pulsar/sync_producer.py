@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
@@ -34,6 +34,7 @@ class Producer(Lazily, Generic[T]):
         self._prepare = engine.prepare if prepare is None else prepare
         self._express = engine.express
         self._board = engine.board
+        self._door: Callable[..., SendFuture | None] = engine.door(self._prepare)
 
     @property
     def topic(self) -> str:
@@ -128,9 +129,9 @@ class Producer(Lazily, Generic[T]):
     ) -> SendFuture:
         """Take the message; the future tells the outcome. It waits only while `memory_limit` or `max_pending` is
         reached."""
-        rest = (event_time, ordering_key, sequence_id, deliver_at, deliver_after, replicate_to, txn)
-        item = self._prepare(body, key, properties, *rest)
-        return self._board(item) or self._submitted(item)
+        given = (body, key, properties, event_time, ordering_key, sequence_id, deliver_at, deliver_after,
+                 replicate_to, txn)  # fmt: skip
+        return self._door(*given) or self._submitted(self._prepare(*given))
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything taken so far has its outcome."""
@@ -148,6 +149,8 @@ class Producer(Lazily, Generic[T]):
             return self._engine.diagnose()
 
     def _submitted(self, item: Any) -> SendFuture:
+        if (boarded := self._board(item)) is not None:
+            return boarded
         with self._driver.enter():
             future = self._engine.submit(item)
         return future if future is not None else self._engine.submit_late(item)

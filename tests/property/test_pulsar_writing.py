@@ -364,6 +364,37 @@ def test_messages_join_a_batch_the_same(first: int, most: int, size: int, messag
     assert all(other == ours for other in others)
 
 
+given_fields: tuple[st.SearchStrategy[Any], ...] = (
+    st.one_of(st.binary(max_size=40), st.none(), st.just(bytearray(b"x"))),
+    st.one_of(st.none(), st.text(max_size=5), st.just(b"bytes")),
+    st.one_of(st.none(), st.just({}), st.just({"a": "b"})),
+    st.one_of(st.integers(0, 2**60), st.just(True), st.just(1.5)),
+    st.one_of(st.none(), st.binary(max_size=5)),
+    st.one_of(st.none(), st.just(0)),
+)
+
+
+@given(st.integers(0, 2**60), st.lists(st.tuples(*given_fields), max_size=9), st.integers(1, 400))
+def test_what_is_given_joins_as_what_is_prepared(first: int, messages: Any, size: int) -> None:
+    def seen(twin: Any) -> list[Any]:
+        builder, joined = twin.BatchBuilder(7, size), twin.BatchBuilder(7, size)
+        door, token = twin.Door(lambda _, index: index), joined.open(first)
+        door.open(builder, None, builder.open(first))
+        found: list[Any] = []
+        for body, key, properties, event_time, ordering_key, own_id in messages:
+            found.append(door.board(body, key, properties, event_time, ordering_key, own_id, *[None] * 4))
+            if found[-1] is not None:
+                item = (body, key, properties, event_time, ordering_key, -1, False)
+                assert joined.join(item, token) == found[-1]
+        assert joined.shut() == builder.shut()
+        found.append(builder.seal())
+        assert joined.seal() == found[-1]
+        return found
+
+    ours, *others = map(seen, TWINS)
+    assert all(other == ours for other in others)
+
+
 def test_who_joins_is_written_as_if_added() -> None:
     for twin in TWINS:
         joined, added = twin.BatchBuilder(9, 999), twin.BatchBuilder(9, 999)

@@ -175,6 +175,44 @@ def test_who_joins_a_batch(codec: Any) -> None:
     assert builder.seal() == added.seal()
 
 
+def test_what_is_plain_joins_by_the_door(codec: Any) -> None:
+    builder, joined = codec.pulsar.BatchBuilder(7, 300), codec.pulsar.BatchBuilder(7, 300)
+    door = codec.pulsar.Door(lambda batch, index: (batch, index))
+    plain = (b"body", "key", None, 5, b"o", None, None, None, None, None)
+    nothing = (b"", None, None, 0, None, None, None, None, None, None)
+    assert door.board(*plain) is None  # nothing gathers
+    door.open(builder, "batch", builder.open(7))
+    odd: dict[int, tuple[Any, ...]] = {
+        0: (bytearray(b"x"), "text", None, 5),
+        1: (b"key", 5, "\ud800"),
+        2: ({}, {"a": "b"}),
+        3: (True, 1.5, None, 1 << 63, -1 << 63),
+        4: ("text", bytearray()),
+        5: (0, 7),
+        6: (0, 1.5),
+        7: (0,),
+        8: ((), ["here"]),
+        9: ("a transaction",),
+    }
+    for place, values in odd.items():
+        for value in values:
+            assert door.board(*plain[:place], value, *plain[place + 1 :]) is None
+    assert door.board(bytes(300), *plain[1:]) is None
+    assert [door.board(*plain), door.board(*nothing)] == [("batch", 0), ("batch", 1)]
+    token = joined.open(7)
+    for item in (message(b"body", "key", event_time=5, ordering_key=b"o"), message(b"")):
+        assert joined.join(item, token) >= 0
+    assert builder.shut() == joined.shut() == 9
+    assert door.board(*plain) is None  # who joins there has to say so here, too
+    door.open(builder, "another", builder.open(9))
+    assert door.board(*plain) == ("another", 2)
+    door.shut()
+    assert door.board(*plain) is None
+    assert builder.shut() == 10
+    with pytest.raises(TypeError):
+        door.board(b"body")
+
+
 def test_a_flight_holds_what_is_plain_and_tells_who_waits(codec: Any) -> None:
     flight = codec.pulsar.EntryFlight(3, "p", 1, 150, b"v1")
     slots: list[Slot[Any]] = [Slot() for _ in range(3)]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mqclient._pure.pulsar.batch import BatchBuilder
+from mqclient._pure.pulsar.batch import BatchBuilder, Door
 from mqclient._pure.pulsar.columns import COLUMNS, encode_columns
 from mqclient._pure.pulsar.commands import ACK, FLOW, MESSAGE, PING, PONG, SEND, SEND_RECEIPT
 from mqclient._pure.pulsar.encode import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, final
 
@@ -10,6 +10,7 @@ from mqclient._pure.pulsar.wire import Buffer, data, from_text, number, u32
 
 JOIN_ROOM: Final = 64
 """More than the numbers of a message take that joins."""
+_MOST: Final = (1 << 63) - 1
 _TEXT: Final = (str, type(None))
 _BLOB: Final = (bytes, type(None))
 _JOINING: Final = Lock()
@@ -143,3 +144,47 @@ class BatchBuilder:
         self._parts = []
         self.size = 0
         return sealed
+
+
+@final
+class Door:
+    """Where a face puts what it was given, while a batch gathers that may be joined."""
+
+    __slots__ = ("_future", "_opened")
+
+    def __init__(self, future: Callable[[Any, int], Any], /) -> None:
+        self._future = future
+        self._opened: tuple[BatchBuilder, Any, int] | None = None
+
+    def open(self, builder: BatchBuilder, batch: Any, token: int, /) -> None:
+        self._opened = builder, batch, token
+
+    def shut(self) -> None:
+        self._opened = None
+
+    def board(
+        self,
+        body: Any,
+        key: Any,
+        properties: Any,
+        event_time: Any,
+        ordering_key: Any,
+        sequence_id: Any,
+        deliver_at: Any,
+        deliver_after: Any,
+        replicate_to: Any,
+        txn: Any,
+        /,
+    ) -> Any:
+        """The future of a message that has joined, or None."""
+        opened = self._opened
+        if opened is None or type(event_time) is not int or not -_MOST <= event_time <= _MOST:
+            return None
+        if any(one is not None for one in (properties, sequence_id, deliver_at, deliver_after, replicate_to, txn)):
+            return None
+        builder, batch, token = opened
+        try:
+            index = builder.join((body, key, None, event_time, ordering_key, -1, False), token)
+        except UnicodeEncodeError:
+            return None  # who looks at it knows what to say
+        return None if index < 0 else self._future(batch, index)

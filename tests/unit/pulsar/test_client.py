@@ -22,7 +22,7 @@ from mqclient.pulsar.connection import Connection
 from mqclient.pulsar.failover import Cluster, Failover
 from mqclient.pulsar.names import ServiceUrl, TopicName
 from mqclient.pulsar.schema import STRING
-from tests.support.fake_driver import Script, Wire, World
+from tests.support.fake_driver import FakeDriver, Script, Wire, World
 from tests.support.pulsar_world import PulsarWorld
 from tests.support.tree import ROOT
 
@@ -237,6 +237,35 @@ def test_producers_go_on_in_a_forked_child(codec: Any, partitions: int) -> None:
         world.world.advance(20)
         assert len(engine.diagnose()["partitions"]) == partitions + 1
     sender.close()
+
+
+def test_who_submits_in_a_forked_child_joins_what_gathers_there(codec: Any) -> None:
+    world = PulsarWorld(codec)
+    client, reader = world.client(), world.consumer(world.client(), "t", "s")
+    engine = world.producer(client, "t")
+    face, driver = world.sender(engine), engine.client.driver
+    assert isinstance(driver, FakeDriver)
+    world.control.drop("SEND", times=10)
+    lost = [face.submit(b"in flight")]
+    world.world.advance(0.001)
+    lost += [face.submit(b"gathers"), face.submit(b"joined")]
+    before = driver.entries
+    lost.append(face.submit(b"joined"))
+    assert driver.entries == before
+    with driver.enter():
+        client.on_fork()
+    world.control.clear()
+    world.world.run()
+    assert {type(future.exception()) for future in lost} == {ClosedError}
+    world.world.latency = 0.001
+    futures = [face.submit(b"0"), face.submit(b"1")]
+    world.world.advance(0.0005)
+    before = driver.entries
+    futures.append(face.submit(b"2"))
+    assert driver.entries == before
+    world.world.advance(0.1)
+    assert all(future.result().entry >= 0 for future in futures)
+    assert [world.face(reader).receive(5).body for _ in range(3)] == [b"0", b"1", b"2"]
 
 
 def test_a_forked_child_s_producer_that_is_refused_says_so(codec: Any) -> None:

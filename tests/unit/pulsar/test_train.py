@@ -14,7 +14,9 @@ from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.names import TopicName
 from mqclient.pulsar.outgoing import prepare
 from mqclient.pulsar.producer import ProducerEngine
+from mqclient.pulsar.schema import STRING
 from mqclient.pulsar.train import Train
+from tests.support.fake_driver import FakeDriver
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -304,6 +306,48 @@ def test_who_joins_a_batch_needs_no_entry(world: PulsarWorld, batching: Opened) 
     assert [future.result().batch_index for future in futures] == [0, 0, 1, 2, 3]
     assert producer.published == 4
     assert producer.board(prepare(b"late")) is None
+
+
+def test_who_submits_by_the_face_joins_without_an_entry(world: PulsarWorld, batching: Opened) -> None:
+    producer = batching()
+    face, driver = world.sender(producer), producer.client.driver
+    assert isinstance(driver, FakeDriver)
+    futures = [face.submit(body) for body in numbers(2)]
+    before = driver.entries
+    futures += [face.submit(body, key="k", event_time=5, ordering_key=b"o") for body in numbers(5, 2)]
+    assert driver.entries == before
+    futures.append(face.submit(b"5", properties={"a": "b"}))
+    assert driver.entries > before  # that had to be looked at
+    futures.append(face.submit(b"6"))
+    world.world.advance(0.1)
+    assert bodies(world) == numbers(7)
+    assert [future.result().batch_index for future in futures] == [0, *range(6)]
+    assert producer.published == 6
+
+
+class Stamp:
+    """A hook that puts something into each message."""
+
+    def before_send(self, message: Any) -> dict[str, str]:
+        return {"stamp": "1"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"schema": STRING}, {"hooks": [Stamp()]}, {"batching": False}, {"batching": "key"}],
+    ids=["schema", "hooks", "alone", "by key"],
+)
+def test_where_a_message_has_to_be_looked_at_there_is_no_door(
+    world: PulsarWorld, batching: Opened, options: Any
+) -> None:
+    producer = batching(**options)
+    face = world.sender(producer)
+    value: Any = "value" if "schema" in options else b"value"
+    futures = [face.submit(value) for _ in range(3)]
+    assert producer.door(producer.prepare)(b"x", *[None] * 2, 0, *[None] * 6) is None
+    world.world.advance(0.1)
+    assert [future.result().entry >= 0 for future in futures] == [True] * 3
+    assert bodies(world) == [b"value"] * 3
 
 
 def test_joining_stops_where_something_is_to_be_decided(world: PulsarWorld, batching: Opened) -> None:
