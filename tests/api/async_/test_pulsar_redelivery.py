@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from mqclient.pulsar import aio
@@ -27,9 +28,12 @@ async def test_refused_with_growing_delays(pulsar: PulsarCluster, topic: str, im
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         async with client.consumer(topic, "billing", type="shared", nack_delay=delays) as consumer:
             await producer.send(b"x")
+            refused = 0.0
             for times in range(4):
                 message = await consumer.receive(60)
                 assert message.redeliveries == times
+                assert not times or time.monotonic() - refused >= 0.9 * delays.after(times - 1)
+                refused = time.monotonic()
                 consumer.nack(message)
 
 

@@ -88,15 +88,6 @@ def test_a_topic_that_grows(pulsar: PulsarCluster, topic: str, impl: str) -> Non
             assert found == {0, 1, 2}
 
 
-def test_back_pressure_by_count(pulsar: PulsarCluster, topic: str, impl: str) -> None:
-    parted(pulsar, topic, 2)
-    with sync.Client(pulsar.url, impl=impl) as client:
-        with client.producer(topic, max_pending=10, batching=False) as producer:
-            ids = producer.send_many([b"%d" % number for number in range(300)])
-            assert len(set(ids)) == 300
-            assert producer.diagnose()["pending"] == 0
-
-
 @pytest.mark.parametrize("compression", ["lz4", "zlib", "zstd", "snappy"])
 def test_compression(pulsar: PulsarCluster, topic: str, impl: str, compression: str) -> None:
     sent = [b"%d " % number * 50 for number in range(100)]

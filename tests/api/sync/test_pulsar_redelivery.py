@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from mqclient.pulsar import sync
@@ -28,9 +29,12 @@ def test_refused_with_growing_delays(pulsar: PulsarCluster, topic: str, impl: st
     with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         with client.consumer(topic, "billing", type="shared", nack_delay=delays) as consumer:
             producer.send(b"x")
+            refused = 0.0
             for times in range(4):
                 message = consumer.receive(60)
                 assert message.redeliveries == times
+                assert not times or time.monotonic() - refused >= 0.9 * delays.after(times - 1)
+                refused = time.monotonic()
                 consumer.nack(message)
 
 

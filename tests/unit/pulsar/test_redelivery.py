@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from mqclient.pulsar.consumer import ConsumerEngine
+from mqclient.pulsar.consumer_options import Delays
 from tests.support.pulsar_world import PulsarWorld
 
 
@@ -42,6 +44,16 @@ def test_refused_entries_come_back_at_their_time(world: PulsarWorld) -> None:
     world.world.advance(2)
     assert bodies(world, consumer) == [b"1"]
     assert consumer.diagnose()["nacks_waiting"] == 0
+
+
+def test_each_refusal_is_answered_later(world: PulsarWorld) -> None:
+    """By how often it came already, not by how often it was refused here."""
+    consumer = fill(world, "shared", 1, nack_delay=Delays(first=1, limit=3))
+    face, taken = world.face(consumer), []
+    for _ in range(4):
+        face.nack(face.receive(10))
+        taken.append(world.world.mono)
+    assert [later - before for before, later in itertools.pairwise(taken)] == pytest.approx([1, 2, 3])
 
 
 def test_a_shorter_delay_is_not_held_up_by_a_longer_one(world: PulsarWorld) -> None:

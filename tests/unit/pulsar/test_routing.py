@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +12,22 @@ from mqclient import _impl
 from mqclient.errors import ConfigError
 from mqclient.pulsar.routing import Routed, key_hash, router
 
+RECORDED = Path(__file__).parents[2] / "vectors" / "digest.json"
+
 
 @pytest.mark.parametrize("name", ["java", "murmur3"])
 def test_hashes(codec: Any, name: str) -> None:
     assert key_hash(codec.digest, name)("k1") % 2**31 == key_hash(_impl.select("pure").digest, name)("k1")
     assert key_hash(codec.digest, name)("ключ") >= 0
+
+
+@pytest.mark.parametrize("name", ["murmur3", "boost"])
+def test_as_the_official_client_has_them(codec: Any, name: str) -> None:
+    """By its own functions (see the file): each name means the hash that it says."""
+    recorded = [(bytes.fromhex(one["hex"]), one[name]) for one in json.loads(RECORDED.read_text())["keys"]]
+    texts = [(key.decode(), number) for key, number in recorded if key.isascii()]
+    assert len(texts) > 5
+    assert [(key, key_hash(codec.digest, name)(key)) for key, _ in texts] == texts
 
 
 def test_java_s_own(codec: Any) -> None:

@@ -64,6 +64,9 @@ def test_listeners(world: PulsarWorld, caplog: pytest.LogCaptureFixture) -> None
     sender.send_many([(b"2", "a"), (None, "a")])
     world.world.run()
     assert told == [("a", b"1"), ("a", b"2"), ("a", None)]
+    sender.send_many([(b"3", "a"), (b"", "a")])  # an empty body takes the key away as a null value does
+    world.world.run()
+    assert told[3:] == [("a", b"3"), ("a", None)]
     assert "ZeroDivisionError" in caplog.text
 
 
