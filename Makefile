@@ -48,7 +48,7 @@ demo-spark: $(VENV)/.spark $(VENV)/.built
 	@$(PY) examples/spark_pipeline.py
 
 test: $(VENV)/.dev $(VENV)/.built
-	@$(PY) -m pytest -n 4 --dist loadgroup tests
+	@$(PY) -m pytest -n 6 --dist loadgroup tests
 
 check: $(VENV)/.dev $(VENV)/.built
 	@$(PY) -m pytest -n 2 tests/arch

@@ -4,11 +4,12 @@ and what was left out.
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -59,6 +60,17 @@ def is_scaled(item: pytest.Item) -> bool:
     """It is no test of `make test`, or does more in a larger tier."""
     marked = any(item.get_closest_marker(name) for name in ("ci", "soak", "real"))
     return marked or "scale" in getattr(item, "fixturenames", ())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Of the 15,000 items and all that belongs to them nothing is garbage: nobody need look, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

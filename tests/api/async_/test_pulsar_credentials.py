@@ -21,6 +21,7 @@ from mqclient.pulsar import aio
 from mqclient.pulsar.codes import BrokerError
 from tests.support.certificates import make
 from tests.support.issuer import Issuer
+from tests.support.pace.aio import sleep
 
 SECRET = b"a key of thirty-two bytes or more, for HS256"
 LIFE = 2.0
@@ -63,6 +64,7 @@ async def test_client_credentials_are_renewed_on_the_way(
         limit = time.monotonic() + 30
         while len(tokens.asked) < 3 and time.monotonic() < limit:
             await producer.send(b"x")
+            await sleep(0.005)
         assert len(tokens.asked) >= 3
         assert producer.diagnose()["resent"] == 0  # over the same connection all the time
         assert len(client.diagnose()["connections"]) == 1

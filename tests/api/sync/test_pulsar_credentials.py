@@ -22,6 +22,7 @@ from mqclient.pulsar import sync
 from mqclient.pulsar.codes import BrokerError
 from tests.support.certificates import make
 from tests.support.issuer import Issuer
+from tests.support.pace.sync import sleep
 
 SECRET = b"a key of thirty-two bytes or more, for HS256"
 LIFE = 2.0
@@ -64,6 +65,7 @@ def test_client_credentials_are_renewed_on_the_way(
         limit = time.monotonic() + 30
         while len(tokens.asked) < 3 and time.monotonic() < limit:
             producer.send(b"x")
+            sleep(0.005)
         assert len(tokens.asked) >= 3
         assert producer.diagnose()["resent"] == 0  # over the same connection all the time
         assert len(client.diagnose()["connections"]) == 1
