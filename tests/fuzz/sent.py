@@ -43,11 +43,11 @@ def run_sent_singly(impl: Impl, data: bytes, random: Random) -> None:
     assert [train.add(message) for message in odd] == [OTHER] * len(odd)
     assert [flight.add(message, number, born, 1.0, None) for message in odd] == [None] * len(odd)
     places = [train.add(message) for message in plain]
-    frames = []
+    frames: list[Any] = []
     slots: list[Slot[Any]] = []
     for message, place in zip(plain, places, strict=True):
-        if place == OTHER:
-            assert flight.add(message, number, born, 1.0, None) is None
+        if place == OTHER:  # with this sequence id, which takes more bytes the larger it is
+            assert flight.add(message, number + len(frames), born, 1.0, None) is None
         elif place != FULL:
             slots.append(Slot())
             frames.append(flight.add(message, number + place, born, 1.0, slots[-1]))
