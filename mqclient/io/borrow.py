@@ -17,6 +17,8 @@ _SECONDS = 0.1
 """A reply that takes longer is waited for without the link, so that other callers can borrow it."""
 _MOMENT = 0.01
 """Who waits for messages, not for a reply, reads only where something came so lately, and no longer than that."""
+_GLANCE = 5
+"""Milliseconds; most replies come sooner."""
 _STREAK = 8
 _QUICK = 0.001
 """After so many borrowed reads, each begun so soon after the last, the reader thread is left out of it."""
@@ -52,6 +54,29 @@ def borrow(
         waiter.bell = None
         if reading._is_owned():  # type: ignore[attr-defined]
             _give_back(connection, reader, began)
+
+
+def glance(connection: Connection, reader: ReaderThread, slot: Slot[Any], deadline: float | None, gong: int) -> bool:
+    """Whether the slot is done after a look. As `borrow`, for a caller who is alone on a connection that is parked, as
+    it stays: one wait, one read, nobody who would have to wake him. If that brings nothing he waits as the others do,
+    so what ends his waiting in another way (an end of the connection) is noticed a moment late.
+
+    Where only callers read, a waiting send of RocketMQ takes 7.7 µs of our own code for 9.9."""
+    reading, ms = connection.reading, _GLANCE
+    if deadline is not None:
+        ms = min(ms, int((deadline - monotonic()) * 1000) + 1)
+    try:
+        if ms > 0 and reading.acquire(False) and connection.parked and connection.link is not None:
+            wait = connection.wait
+            if wait is not None and not wait(connection.fd, ms, gong):
+                reader.read(connection)
+    finally:
+        if reading._is_owned():  # type: ignore[attr-defined]
+            connection.last_borrow = monotonic()
+            reading.release()
+            if connection.closing or connection.broken is not None:
+                reader.hand(connection)
+    return slot.done
 
 
 def streams(connection: Connection) -> bool:

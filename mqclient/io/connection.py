@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -56,7 +57,8 @@ class Connection:
         """What the outbox held when the link left."""
         self._reader: Any = link.reader
         self._send_now = send_now
-        self._native_receive: Callable[[int], tuple[list[Any], int]] | None = None
+        self.receive_now: Callable[[], tuple[list[Any], int]] | None = None
+        """`receive` in one native call, where the reader has it."""
         self.wait: Callable[[int, int, int], int] | None = None
         """Waits for bytes, where the reader can: descriptor, milliseconds, and a bell that ends it."""
         self.writes_at_once = False
@@ -73,10 +75,12 @@ class Connection:
             self._tls_lock = threading.Lock()  # OpenSSL allows one call at a time on one connection
             self._send_now = None
         else:
-            self._native_receive = getattr(self._reader, "receive_into", None)
+            native = getattr(self._reader, "receive_into", None)
+            if native is not None:
+                self.receive_now = partial(native, self.fd)
             self.wait = getattr(self._reader, "wait", None)
             self.writes_at_once = self._send_now is not None
-        if self._native_receive is None:
+        if self.receive_now is None:
             self._room = memoryview(bytearray(_READ_SIZE))
 
     @property
@@ -92,8 +96,8 @@ class Connection:
 
     def receive(self) -> tuple[list[Any], int]:
         """The frames of one read; bytes read, 0 at the end of the stream, or -errno."""
-        if self._native_receive is not None:
-            return self._native_receive(self.fd)
+        if self.receive_now is not None:
+            return self.receive_now()
         try:
             if self._tls_lock is not None:
                 return self._receive_tls()

@@ -31,12 +31,10 @@ _DRAIN = 0.5
 """Seconds that the other end then has to close, too."""
 
 
-class Entered(Protocol):
+class Entered(AbstractContextManager[Now], Protocol):
     """What the reader thread needs of its driver."""
 
     alarm: float
-
-    def enter(self) -> AbstractContextManager[Now]: ...
 
     def fire(self) -> None: ...
 
@@ -84,7 +82,7 @@ class ReaderThread:
         self.wake()
 
     def passage(self, connection: Connection, link: Link, bell: Bell, mine: Callable[[], bool]) -> Passage:
-        return Passage(connection, link, self.dispatch, self._handed, self._bell, bell, mine)
+        return Passage(connection, link, self.read, self._handed, self._bell, bell, mine)
 
     def wake(self) -> None:
         if get_ident() != self._thread.ident:
@@ -110,31 +108,20 @@ class ReaderThread:
             mask = connection.mask
             self._poller.set(connection.fd, mask)
 
-    def read(self, connection: Connection) -> None:
-        """One read and what it brought, by whoever holds `reading`."""
+    def read(self, connection: Connection, frames: list[Any] | None = None, count: int = 0) -> None:
+        """One read and what it brought, by whoever holds `reading`; or what somebody else read, holding it."""
         try:
-            frames, count = connection.receive()
-        except Exception as error:
-            logger.exception("what %s sent could not be handled", connection.remote)
-            self.lose(connection, error)
-        except BaseException as error:
-            connection.broken = error  # Ctrl-C, perhaps with frames in hand: the stream has a hole now
-            raise
-        else:
-            self.dispatch(connection, frames, count)
-
-    def dispatch(self, connection: Connection, frames: list[Any], count: int) -> None:
-        """What one read brought, by whoever holds `reading`."""
-        try:
+            if frames is None:
+                frames, count = (connection.receive_now or connection.receive)()
             if count > 0:
-                with self._driver.enter():
+                with self._driver:
                     if connection.link is not None:
                         connection.link.on_frames(frames)
         except Exception as error:
             logger.exception("what %s sent could not be handled", connection.remote)
             self.lose(connection, error)
         except BaseException as error:
-            connection.broken = error
+            connection.broken = error  # Ctrl-C, perhaps with frames in hand: the stream has a hole now
             raise
         else:
             if count == 0:
@@ -144,7 +131,7 @@ class ReaderThread:
 
     def lose(self, connection: Connection, cause: BaseException | None) -> None:
         """The connection ended by itself: tell the link, then close."""
-        with self._driver.enter():
+        with self._driver:
             link, connection.link = connection.link, None
             connection.closing = True
             connection.broken = connection.broken or cause or ConnectionResetError("closed by the other side")
@@ -250,7 +237,7 @@ class ReaderThread:
     def _let_go(self, connection: Connection, until: float) -> None:
         """The driver stops: end what the engine left open."""
         if not connection.closing:
-            with self._driver.enter():
+            with self._driver:
                 link, connection.link = connection.link, None
                 connection.closing = True
                 connection.linger_until = until
@@ -295,7 +282,7 @@ class ReaderThread:
         connection.opened(dial.sock, remote)
         self._connections[connection.fd] = connection
         self.watch(connection)
-        with self._driver.enter():
+        with self._driver:
             if connection.link is not None:
                 connection.link.on_open(local, remote)
 

@@ -17,7 +17,7 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import fork
-from mqclient.io.borrow import borrow, streams
+from mqclient.io.borrow import borrow, glance, streams
 from mqclient.io.connection import Connection, SendNow
 from mqclient.io.passage import Passage
 from mqclient.io.poller import Bell
@@ -292,6 +292,11 @@ class ThreadsDriver:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             with self._lock:
                 self._inside_already()
+        connection = self._last
+        if connection is not None and connection.parked and reader is not None and self._alone(slot):
+            gong = self._gong = self._gong or Bell()
+            if glance(connection, reader, slot, deadline, gong.fd):
+                return slot.result()
         waiter = Waiter(self.deliver)
         # Race: we note ourselves, *then* look whether it is closed; closing says so, *then* wakes whoever is noted.
         waiting = self._callers if slot.expects_reply else self._waiting
@@ -300,7 +305,6 @@ class ThreadsDriver:
         try:
             if self._closed and not slot.done:
                 raise ClosedError("the client is closed")
-            connection = self._last
             if connection is not None and reader is not None and self._lends(reader, waiting, connection):
                 borrow(connection, reader, self._desk, waiter, slot, deadline)
             if not slot.done:
@@ -310,6 +314,9 @@ class ThreadsDriver:
             waiting.discard(waiter)
             if not slot.done:
                 slot.drop(waiter.on_done)
+
+    def _alone(self, slot: Slot[Any]) -> bool:
+        return slot.expects_reply and not self._callers
 
     def _lends(self, reader: ReaderThread, waiting: set[Waiter], connection: Connection) -> bool:
         return len(waiting) <= _BORROWERS and reader.lends and (waiting is self._callers or streams(connection))

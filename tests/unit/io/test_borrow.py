@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from mqclient.core.slot import Slot, Wake
 from mqclient.errors import LinkError
-from mqclient.io.borrow import streams
+from mqclient.io.borrow import glance, streams
 from mqclient.io.connection import Connection
 from mqclient.io.threads import ThreadsDriver
 from tests.support.calls import LONG, ask, in_threads
@@ -204,3 +208,64 @@ def test_a_connection_without_a_link_streams_nothing(engine: EchoEngine) -> None
     connection.link = None
     assert not streams(connection)
     connection.link = engine.link
+
+
+class Replies:
+    """What a parked connection's native parts would do."""
+
+    def __init__(self, connection: Connection, blocked: int) -> None:
+        self.blocked = blocked
+        self.waited: list[tuple[int, int]] = []
+        connection.wait = self.wait
+
+    def wait(self, fd: int, ms: int, bell: int) -> int:
+        self.waited.append((ms, bell))
+        return self.blocked
+
+
+def test_who_is_alone_waits_and_reads_once(engine: EchoEngine) -> None:
+    connection = until_parked(engine)
+    reads: list[Connection] = []
+    reader: Any = SimpleNamespace(read=reads.append, hand=reads.append)
+    slot: Slot[None] = Slot()
+    there, nothing = Replies(connection, 0), Replies(connection, -11)
+    assert not glance(connection, reader, slot, None, 7)
+    assert (nothing.waited, reads) == ([(5, 7)], [])
+    connection.wait = there.wait
+    before = connection.last_borrow
+    assert not glance(connection, reader, slot, time.monotonic() + 0.0005, 7)
+    assert (there.waited, reads) == ([(1, 7)], [connection])
+    assert connection.last_borrow > before
+    assert not glance(connection, reader, slot, time.monotonic() - 1, 7)
+    assert len(there.waited) == 1, "no time is left"
+    with in_another_thread(connection):
+        assert not glance(connection, reader, slot, None, 7)
+    assert len(there.waited) == 1, "somebody else reads"
+    connection.parked = False
+    assert not glance(connection, reader, slot, None, 7)
+    assert len(there.waited) == 1, "the reader thread listens again"
+    connection.broken = error = OSError()
+    assert not glance(connection, reader, slot, None, 7)
+    assert reads == [connection, connection], "it is handed over to be ended"
+    assert connection.broken is error
+    slot.complete(None)
+    assert glance(connection, reader, slot, None, 7)
+    connection.broken, connection.parked = None, True
+
+
+@contextmanager
+def in_another_thread(connection: Connection) -> Iterator[None]:
+    """It holds `reading`."""
+    taken, over = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with connection.reading:
+            taken.set()
+            over.wait(LONG)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    taken.wait(LONG)
+    yield
+    over.set()
+    thread.join(LONG)

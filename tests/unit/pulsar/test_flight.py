@@ -205,3 +205,62 @@ def test_where_each_is_looked_at_by_itself_there_is_none(world: PulsarWorld, ope
     world.world.advance(0.01)
     assert slot.result()
     assert settled(producer)
+
+
+class Lane:
+    """As the native one, of which the world's driver has no use."""
+
+    def __init__(self) -> None:
+        self.opened = False
+        self.published = -1
+        self.number = 0
+
+    def open(self, flight: Any, passage: Any, number: int) -> bool:
+        assert (flight.count, passage) == (0, "a passage")
+        self.opened, self.number = True, number
+        return True
+
+    def shut(self, deadline: float) -> tuple[int, int]:
+        self.opened = False
+        return self.number + 3, 3
+
+
+def test_the_lane_opens_for_who_sends_alone_and_counts_when_it_is_shut(world: PulsarWorld, opened: Opened) -> None:
+    producer = opened()
+    flights: Any = producer._flights
+    lane = flights._lane = Lane()
+    flights._passage = lambda link: "a passage"
+    for _ in range(7):
+        send(producer, b"x")
+        world.world.advance(0.01)
+    assert not lane.opened
+    send(producer, b"x")
+    world.world.advance(0.01)
+    assert (lane.opened, lane.number) == (True, 8)
+    lane.published = 10  # three went that way
+    assert producer.published == 10
+    shown = producer.diagnose()
+    assert (shown["messages"], shown["batches"], shown["last_sequence_id"], lane.opened) == (11, 11, 10, False)
+    (slot,) = send(producer, b"y")
+    assert producer.pending.head.sequence_id == 11
+    world.world.advance(0.01)
+    assert slot.done
+    assert settled(producer)
+
+
+def test_what_is_on_its_way_in_the_lane_is_one_of_the_pending_ones(world: PulsarWorld, opened: Opened) -> None:
+    producer = opened()
+    flights: Any = producer._flights
+    send(producer, b"x")
+    world.world.advance(0.01)
+    lane = flights._lane = Lane()
+    lane.opened = True
+    waits: Slot[Any] = Slot()
+    frame = flights._flight.add(prepare(b"yy"), 1, 0, 99.0, waits)
+    flights._give_up()
+    assert (kinds(producer), producer.client.budget.bytes, producer.client.budget.items) == ([Flight], 2, 1)
+    with producer.client.driver.enter():
+        flights._flight.link.write(frame)
+    world.world.advance(0.01)
+    assert waits.done
+    assert settled(producer)
