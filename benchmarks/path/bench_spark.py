@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -37,23 +37,37 @@ BROKER = """
 import sys
 from mqclient.broker import EmbeddedBroker
 with EmbeddedBroker() as broker:
-    print(broker.name_server, broker.pulsar_url, flush=True)
+    print(broker.name_server, broker.pulsar_url, broker.pulsar_rest, flush=True)
     sys.stdin.read()
 """
 
 
+class Beside(NamedTuple):
+    """A broker in a process of its own."""
+
+    name_server: str
+    url: str
+    rest: str
+    process: int
+
+
 @pytest.fixture(scope="module")
-def addresses() -> Iterator[tuple[str, str]]:
-    """The name server and the service URL of a broker in a process of its own."""
+def beside() -> Iterator[Beside]:
     command = [sys.executable, "-c", BROKER]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None
-        name_server, url = process.stdout.readline().split()
-        yield name_server, url
+        name_server, url, rest = process.stdout.readline().split()
+        yield Beside(name_server, url, rest, process.pid)
         process.terminate()
+
+
+@pytest.fixture(scope="module")
+def addresses(beside: Beside) -> tuple[str, str]:
+    """The name server and the service URL."""
+    return beside.name_server, beside.url
 
 
 @pytest.fixture(scope="module")
