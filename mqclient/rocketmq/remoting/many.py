@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqclient.core.slot import Slot
 from mqclient.errors import ConfigError, MQError
-from mqclient.rocketmq.model import RESERVED_PROPERTIES, Message, Receipt, check_key, check_message
+from mqclient.rocketmq.model import RESERVED_PROPERTIES, RETRY_PREFIX, Message, Receipt, check_key, check_message
 from mqclient.rocketmq.remoting.outgoing import Prepared, Stored
 from mqclient.rocketmq.remoting.sending import Sending
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_BATCH: Final = 4096
 MAX_BATCH_BYTES: Final = 256 * 1024
+SMALL: Final = 256
+"""So few messages are tried as one request before anybody looks what they have in common."""
 WINDOW: Final = 16
 """Requests on their way at once: enough to keep brokers busy, too few for them to call themselves so."""
 
@@ -40,6 +42,9 @@ def plan(
     engine: ProducerEngine, messages: Sequence[Message], key: Callable[[Message], str | None] | None
 ) -> list[Chain]:
     """Outside of any entry: what travels together is of one topic and one key; what may not be batched goes alone."""
+    whole = _whole(engine, messages) if key is None and 1 < len(messages) <= SMALL else None
+    if whole is not None:
+        return [deque((whole,))]
     chains: list[Chain] = []
     for topic, text, members in _groups(messages, key):
         check_message(messages[members[0]], engine.options.max_body)  # also of its topic
@@ -47,6 +52,25 @@ def plan(
         parts = _cut(engine, topic, text, chosen, members)
         chains += [deque(parts)] if text is not None else [deque([part]) for part in parts]
     return chains
+
+
+def _whole(engine: ProducerEngine, messages: Sequence[Message]) -> Part | None:
+    """All of them in one request, as most calls want it; None if anything asks for a closer look."""
+    first, preparer = messages[0], engine.preparer
+    if type(first) is not Message or preparer.hooks.adds or not preparer.knows(first):
+        return None
+    builder, ids = engine.remoting.BatchBuilder(), list[str]()
+    try:
+        stop = engine.remoting.add_messages(
+            builder, messages, 0, first.topic, engine.client.keys, engine.client.driver.now.wall_ms, ids,
+            RESERVED_PROPERTIES, max_size=min(MAX_BATCH_BYTES, engine.options.max_body), max_count=MAX_BATCH,
+            most=preparer.most_plain, kind=Message,
+        )  # fmt: skip
+    except AttributeError:  # one of them is no message
+        return None
+    if stop < len(messages):
+        return None
+    return Part(preparer.batch(first.topic, builder.seal(), ids), range(stop))
 
 
 def _groups(
@@ -74,7 +98,7 @@ def _cut(
         check_key(key)
     options, wall_ms, keys = engine.options, engine.client.driver.now.wall_ms, engine.client.keys
     builder, add = engine.remoting.BatchBuilder(), engine.remoting.add_messages
-    most = options.max_body if options.compression is None else min(options.compress_above - 1, options.max_body)
+    most = 0 if topic.startswith(RETRY_PREFIX) else engine.preparer.most_plain  # brokers refuse batches of retries
     limit, start = min(MAX_BATCH_BYTES, options.max_body), 0
     hooks, own = engine.preparer.hooks, messages
     if hooks.adds:
@@ -127,6 +151,24 @@ class Many:
         if chain:
             self._ready.appendleft(chain)
         self.pump()
+
+
+class Lone(Sending):
+    """The only request of a `send_many`: its slot never fails, for an error is an outcome like another."""
+
+    __slots__ = ("_part",)
+
+    def __init__(self, engine: ProducerEngine, part: Part, deadline: float) -> None:
+        super().__init__(engine, part.prepared, deadline)
+        self._part = part
+
+    def complete(self, value: Any) -> None:
+        if not self.done:
+            self._part.outcome = value
+            super().complete([self._part])  # type: ignore[arg-type]  # of this slot it is the value
+
+    def fail(self, error: BaseException) -> None:
+        self.complete(error)
 
 
 def results(parts: list[Part]) -> list[Receipt | MQError]:

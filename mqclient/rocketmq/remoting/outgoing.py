@@ -36,6 +36,7 @@ AROUND: Final = 22
 MAX_PROPERTIES: Final = 32767
 MOST_TOPICS: Final = 1024
 """So many names are known to be good without another look."""
+_BATCH: Final = Request.SEND_BATCH_MESSAGE
 HALF: Final = 4
 """System flag of a message whose transaction is not decided yet."""
 
@@ -87,17 +88,24 @@ class Preparer:
         if type(message) is not Message or self.hooks.adds:
             return None
         topic = message.topic
-        if topic not in self._topics:
-            check_message(message, self.options.max_body)
-            if topic.startswith(RETRY_PREFIX) or len(self._topics) >= MOST_TOPICS:
-                return None
-            self._topics.add(topic)
+        if topic not in self._topics and not self.knows(message):
+            return None
         made = self._text(message, keys, wall_ms, RESERVED_PROPERTIES, self.most_plain, Message)
         if made is None:
             return None
         return _NEW_PREPARED(
             (topic, message.body, made[0], (made[1],), message.flag, 0, key, False, Request.SEND_MESSAGE_V2, "")
         )
+
+    def knows(self, message: Message) -> bool:
+        """Whether its topic needs no other care, now that it was checked; what is wrong with it is an error."""
+        topic = message.topic
+        if topic not in self._topics:
+            check_message(message, self.options.max_body)
+            if topic.startswith(RETRY_PREFIX) or len(self._topics) >= MOST_TOPICS:
+                return False
+            self._topics.add(topic)
+        return True
 
     def one(self, message: Message, message_id: str, key: str | None = None, **more: str) -> Prepared:
         """A single message; `more`: properties of the protocol's own."""
@@ -120,7 +128,7 @@ class Preparer:
 
     def batch(self, topic: str, body: bytes, ids: Sequence[str], key: str | None = None) -> Prepared:
         """The content of a batch builder."""
-        return Prepared(topic, body, self.batch_properties, ids, key=key, code=Request.SEND_BATCH_MESSAGE)
+        return _NEW_PREPARED((topic, body, self.batch_properties, ids, 0, 0, key, False, _BATCH, ""))
 
     def _compressed(self, body: Any) -> tuple[Any, int]:
         """The body and the system flags that tell how it is compressed: not at all if that does not make it smaller."""

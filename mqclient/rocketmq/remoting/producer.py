@@ -27,7 +27,7 @@ from mqclient.rocketmq.remoting.batches import Batching
 from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.faults import Faults
 from mqclient.rocketmq.remoting.guards import Guards
-from mqclient.rocketmq.remoting.many import Chain, Many, Part, plan
+from mqclient.rocketmq.remoting.many import Chain, Lone, Many, Part, plan
 from mqclient.rocketmq.remoting.outgoing import SAFE, Prepared, Preparer, Stored, check_batch_limits
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.routes import Route
@@ -187,6 +187,9 @@ class ProducerEngine:
     def submit_many(self, chains: Sequence[Chain], deadline: float | None) -> Slot[list[Part]]:
         """Send many, in batches where that is legal; see `many.results` for the outcome of each."""
         self.check_open()
+        if len(chains) == 1 and len(chains[0]) == 1 and not self._guarded:
+            alone: Slot[Any] = Lone(self, chains[0][0], self.deadline(deadline)).start()
+            return alone
         many = Many(self, chains, self.deadline(deadline))
         pause = self._enter_guards(sum(len(part.indexes) for chain in chains for part in chain), many.deadline)
         if pause:

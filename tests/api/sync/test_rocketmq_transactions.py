@@ -12,7 +12,7 @@ from mqclient.broker import EmbeddedBroker
 from mqclient.rocketmq.sync import Client, Message, TransactionState
 from tests.real.fixtures import ON_ROCKETMQ
 from tests.real.rocketmq import RealRocketMQ
-from tests.support.pace.sync import Event
+from tests.support.pace.sync import Event, sleep
 from tests.support.seen import unique
 
 
@@ -95,6 +95,32 @@ def test_the_broker_asks_what_became_of_it(name_server: str, impl: str) -> None:
         assert (message.body, message.message_id) == (b"paid", silent[0].receipt.message_id)
         all_asked.wait(60)
         assert asked == {b"paid", b"cancelled", b"odd"}
+
+
+def test_no_more_checks_run_at_once_than_the_user_allows(name_server: str, impl: str) -> None:
+    running = [0, 0]  # now, and at most
+    answered: set[bytes] = set()
+    all_answered = Event()
+
+    def check(message: Any) -> TransactionState:
+        running[0] += 1
+        running[1] = max(running)
+        sleep(0.1)
+        running[0] -= 1
+        answered.add(message.body)
+        if len(answered) == 8:
+            all_answered.set()
+        return TransactionState.ROLLBACK
+
+    with (
+        Client(name_server, impl=impl) as client,
+        client.transactional_producer(unique("pay"), check=check, check_threads=2) as producer,
+    ):
+        topic = ready(client)
+        for number in range(8):
+            producer.begin(Message(topic, b"%d" % number))
+        all_answered.wait(60)
+    assert running[1] == 2
 
 
 def test_the_broker_asks_in_the_namespace(name_server: str, impl: str) -> None:

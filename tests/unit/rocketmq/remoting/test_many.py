@@ -64,6 +64,57 @@ def test_what_travels_together(engine: ProducerEngine) -> None:
     assert shape(engine, []) == []
 
 
+def test_a_retry_topics_messages_go_one_by_one(
+    cluster: VirtualCluster, client: VirtualClient, engine: ProducerEngine
+) -> None:
+    cluster.client().push("billing", "orders")
+    messages = [Message("%RETRY%billing", b"%d" % number) for number in range(3)]
+    assert shape(engine, messages) == [[[0]], [[1]], [[2]]]
+    found = send(client, engine, messages)
+    assert [one.ok for one in found] == [True] * 3, found  # "batch request does not support retry group"
+    assert cluster.control.count("SEND_BATCH_MESSAGE") == 0
+
+
+def test_a_few_of_one_topic_are_one_request_without_a_closer_look(
+    cluster: VirtualCluster, client: VirtualClient, engine: ProducerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closer(*_: Any) -> Any:
+        raise AssertionError("nobody needed to look")
+
+    messages = [Message("orders", b"%d" % number) for number in range(module.SMALL)]
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_groups", closer)
+        found = send(client, engine, messages)
+    assert [receipt.offset for receipt in found] == list(range(module.SMALL))
+    assert len({receipt.message_id for receipt in found}) == module.SMALL
+    assert cluster.control.count("SEND_BATCH_MESSAGE") == 1
+    assert engine.account() == (module.SMALL, 0, 0, 0, 0)
+
+
+def test_what_becomes_of_a_lone_request_is_the_outcome_of_each(
+    cluster: VirtualCluster, client: VirtualClient, engine: ProducerEngine
+) -> None:
+    two = [Message("orders", b"x"), Message("orders", b"y")]
+    cluster.control.answer("SEND_BATCH_MESSAGE", 13, "not like this")
+    refused = send(client, engine, two)
+    assert [str(error).count("not like this") for error in refused] == [1, 1]
+    cluster.control.delay("SEND_BATCH_MESSAGE", seconds=1)
+    with client.driver.enter():
+        slot, flushed = engine.submit_many(plan(engine, two, None), None), engine.flush()
+    cluster.world.advance(0.5)
+    assert not slot.done
+    assert not flushed.done
+    assert engine.account().pending == 2
+    client.driver.wait(flushed)
+    found = results(slot.result())
+    assert [receipt.offset for receipt in found if not isinstance(receipt, Exception)] == [0, 1]
+    chains = plan(engine, two, None)
+    with client.driver.enter():
+        late = engine.submit_many(chains, client.driver.now.mono - 1)
+        late.fail(RuntimeError("a second outcome is a late one"))
+    assert {type(error).__name__ for error in results(client.driver.wait(late))} == {"DeadlineError"}
+
+
 def test_batches_are_cut_at_their_size_and_number(engine: ProducerEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = [Message("orders", b"x" * 3000) for _ in range(200)]
     parts = [part for chain in plan(engine, messages, None) for part in chain]

@@ -30,6 +30,33 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
     )
 
 
+def test_the_new_file_is_on_disk_before_it_takes_the_olds_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OffsetFile(str(tmp_path), "host", "audit")
+    file.load()
+    file.save({QUEUE: 5})
+    steps: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(number: int) -> None:
+        steps.append(f"sync {Path(os.readlink(f'/proc/self/fd/{number}')).name} of {os.fstat(number).st_size > 0}")
+        sync(number)
+
+    def replaced(source: Path, target: Path) -> None:
+        steps.append(f"{source.name} to {target.name}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    file.save({QUEUE: 6})
+    assert steps == [
+        "sync offsets.new of True",
+        "offsets.json to offsets.json.bak",
+        "offsets.new to offsets.json",
+    ]
+
+
 def test_the_one_before_is_read_when_the_file_is_broken_or_gone(tmp_path: Path) -> None:
     file = OffsetFile(str(tmp_path), "host", "audit")
     file.load()

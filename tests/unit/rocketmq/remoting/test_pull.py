@@ -98,6 +98,30 @@ def test_a_lost_broker_is_one_line_and_pulls_go_on_when_it_is_back(
     assert push.member.not_latest == 0
 
 
+@pytest.mark.parametrize("ending", ["silence", "loss", "shutdown"])
+def test_nothing_is_said_of_pulls_that_the_end_cuts_short(
+    cluster: VirtualCluster, caplog: pytest.LogCaptureFixture, ending: str
+) -> None:
+    if ending == "silence":  # the time of a pull is over when its consumer is gone
+        cluster.control.drop("PULL_MESSAGE", times=1000)
+    push = start(cluster, start="first")
+    held = list(push.member.queues.values())
+    with caplog.at_level(logging.INFO, "mqclient.remoting"):
+        if ending == "shutdown":
+            with push.driver.enter():
+                slot = push.member.client.shutdown()
+            push.driver.wait(slot)
+        else:
+            push.close()
+        if ending == "loss":
+            for wire in push.driver.wires:
+                wire.lose(ConnectionResetError("gone"))
+        cluster.world.advance(60)
+    assert held
+    assert all(process_queue.dropped for process_queue in held)
+    assert [line for line in lines(caplog) if "pull" in line] == []
+
+
 def test_no_route_to_the_broker_asks_for_a_fresh_one(cluster: VirtualCluster) -> None:
     got: list[int] = []
     push = start(cluster, got, start="first")

@@ -8,6 +8,9 @@ import pytest
 
 from mqclient.errors import ConfigError, LinkError
 from mqclient.rocketmq.model import Message, NotSafeError, Receipt, TransactionState
+from mqclient.rocketmq.remoting import sending
+from mqclient.rocketmq.remoting import transactions as module
+from mqclient.rocketmq.remoting.outgoing import Stored
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.transactions import Deciding, TransactionEngine
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -122,6 +125,41 @@ def test_stored_with_less_safety_is_rolled_back(cluster: VirtualCluster, client:
         begin(engine)
     assert caught.value.receipt.status == "FLUSH_DISK_TIMEOUT"
     assert engine.counts["rolled_back"] == 0  # the answer did not tell what to roll back
+
+
+def test_a_half_message_that_is_not_safe_is_taken_back_where_it_lies(
+    cluster: VirtualCluster, client: VirtualClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Weaker(Stored):
+        __slots__ = ()
+
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.status = "FLUSH_DISK_TIMEOUT"
+
+    asked: list[Any] = []
+    engine = engine_of(client, asked.append)
+    monkeypatch.setattr(sending, "Stored", Weaker)
+    with pytest.raises(NotSafeError):
+        begin(engine)
+    assert engine.counts["rolled_back"] == 1
+    cluster.world.advance(60)
+    assert (asked, bodies(cluster)) == ([], [])  # the broker knows how it ended, and asks nobody
+
+
+def test_questions_beyond_what_is_kept_are_the_brokers_to_ask_again(
+    cluster: VirtualCluster, client: VirtualClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = engine_of(client, lambda message: COMMIT)
+    monkeypatch.setattr(module, "MAX_CHECKS", 0)
+    begin(engine)
+    cluster.world.advance(5)
+    assert engine.counts["checked"] == 0
+    assert engine.counts["dropped"] > 0
+    assert "unanswered transaction checks: one dropped" in caplog.text
+    monkeypatch.undo()
+    cluster.world.advance(20)
+    assert (engine.counts["checked"], bodies(cluster)) == (1, [b"x"])
 
 
 def test_a_broker_that_does_not_know_us_gets_no_half_message(cluster: VirtualCluster, client: VirtualClient) -> None:
