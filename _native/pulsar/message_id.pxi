@@ -1,6 +1,8 @@
 # Where a message lies.
 
 @cython.final
+@cython.no_gc
+@cython.freelist(1024)
 cdef class MessageId:
     """Where a message lies. Ordered by ledger, entry and batch index; hashable, picklable."""
 
@@ -28,6 +30,18 @@ cdef class MessageId:
         self.batch_index = batch_index
         self.batch_size = batch_size
         self.first_chunk = first_chunk
+
+    @staticmethod
+    def of_batch(int64_t ledger, int64_t entry, int32_t partition, int32_t start, int32_t stop, int32_t size, /):
+        cdef list made = []
+        cdef MessageId one
+        cdef int32_t index
+        for index in range(start, stop):
+            one = MessageId.__new__(MessageId)
+            one.ledger, one.entry, one.partition = ledger, entry, partition
+            one.batch_index, one.batch_size = index, size
+            made.append(one)
+        return made
 
     @staticmethod
     def from_bytes(bytes data not None, /):

@@ -265,6 +265,10 @@ class MessageId:
         """True: in a list of results an id is told from an error by this."""
 
     @staticmethod
+    def of_batch(ledger: int, entry: int, partition: int, start: int, stop: int, size: int, /) -> list[MessageId]:
+        """Those of the messages from `start` on, up to `stop`, of a batch of so many."""
+
+    @staticmethod
     def from_bytes(data: bytes, /) -> MessageId:
         """Read `to_bytes`, or what the official clients serialize; ProtocolError if it is not that."""
 

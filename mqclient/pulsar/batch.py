@@ -93,9 +93,9 @@ class Batch:
         """As `outcome`, for a run of messages."""
         if self._error is not None or not self.batched:
             return [self.outcome(index) for index in range(start, stop)]
-        make, ledger, entry, partition = self._client.impl.pulsar.MessageId, self._ledger, self._entry, self._partition
-        count = self.count
-        return [make(ledger, entry, partition, index, count) for index in range(start, stop)]
+        many = self._client.impl.pulsar.MessageId.of_batch
+        made: list[Any] = many(self._ledger, self._entry, self._partition, start, stop, self.count)
+        return made
 
     def wait(self, timeout: float | None, index: int = 0, /) -> bool:
         """Block until done; only a driver whose `wait` blocks can, so under asyncio this raises."""

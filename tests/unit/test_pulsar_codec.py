@@ -275,6 +275,15 @@ def test_ids_tell_where_a_message_lies(codec: Impl) -> None:
         first.message_id.ledger = 7
 
 
+def test_ids_of_a_run_in_a_batch(codec: Impl) -> None:
+    make = codec.pulsar.MessageId
+    found = make.of_batch(1 << 40, 5, -1, 3, 6, 10)
+    assert found == [make(1 << 40, 5, -1, index, 10) for index in (3, 4, 5)]
+    assert [(one.batch_size, one.first_chunk, one.ok) for one in found] == [(10, None, True)] * 3
+    assert make.of_batch(1, 5, 2, 4, 4, 10) == []
+    assert not any(map(gc.is_tracked, found)) or make.__module__.startswith("mqclient._pure")
+
+
 def test_a_chunked_id_keeps_its_first(codec: Impl) -> None:
     first = codec.pulsar.MessageId(5, 9)
     last = codec.pulsar.MessageId(5, 11, 2, -1, 0, first)

@@ -51,6 +51,10 @@ class MessageId:
         raise AttributeError(f"{name} of a message id cannot be set")
 
     @staticmethod
+    def of_batch(ledger: int, entry: int, partition: int, start: int, stop: int, size: int, /) -> list[MessageId]:
+        return [MessageId(ledger, entry, partition, index, size) for index in range(start, stop)]
+
+    @staticmethod
     def from_bytes(data: bytes, /) -> MessageId:
         """Read `to_bytes`, or what the official clients serialize; ProtocolError if it is not that."""
         try:
