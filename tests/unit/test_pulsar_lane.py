@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -279,11 +280,16 @@ def test_the_bell_ends_the_wait(road: Road) -> None:
 
 
 def test_ctrl_c_leaves_nothing_half_done(road: Road) -> None:
-    timer = threading.Timer(0.02, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
-    timer.start()
+    def interrupt() -> None:
+        road.peer.recv(1, socket.MSG_PEEK)  # it is on its way, so the lane waits, or will at once
+        time.sleep(0.005)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
         road.lane.send(BODY)
-    timer.join()
+    thread.join()
     assert road.reading.acquire(False)
     assert road.lane.send(BODY) is None, "one is on its way without anybody who waits"
     assert road.lane.shut(9.0)[1] == 1
