@@ -36,6 +36,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "mqclient/_pure/pulsar/": (
         "tests/vectors/test_pulsar.py",
         "tests/unit/test_pulsar_codec.py",
+        "tests/unit/test_pulsar_lane.py",
         "tests/unit/test_pulsar_runs.py",
         "tests/unit/test_pulsar_strange.py",
     ),

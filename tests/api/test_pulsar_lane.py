@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import mqclient
 from mqclient.broker import EmbeddedBroker
 from mqclient.errors import ClosedError, MQError
 from mqclient.pulsar import sync as face
@@ -21,7 +22,7 @@ def lane_of(producer: Any) -> Any:
     return producer._engine._flights._lane
 
 
-def by_lane(producer: Any, impl: str) -> int:
+def by_lane(producer: Any, impl: str = mqclient.__impl__) -> int:
     """Send until the lane is open, where there is one; how many it took."""
     sent, end = 0, time.monotonic() + LONG
     while sent < 20 or (impl == "native" and not lane_of(producer).opened and time.monotonic() < end):
@@ -86,22 +87,22 @@ def broker() -> Any:
 
 def test_a_receipt_that_takes_its_time(broker: EmbeddedBroker) -> None:
     with face.Client(broker.pulsar_url) as client, client.producer("t", batching=False) as producer:
-        by_lane(producer, "native")
+        by_lane(producer)
         broker.control.delay("SEND", 0.4)
         began = time.monotonic()
         producer.send(b"slow")
         assert time.monotonic() - began >= 0.35
-        by_lane(producer, "native")
+        by_lane(producer)
         assert producer.diagnose()["pending"] == 0
 
 
 def test_a_connection_that_is_lost_on_the_way(broker: EmbeddedBroker) -> None:
     with face.Client(broker.pulsar_url) as client, client.producer("t", batching=False) as producer:
-        sent = by_lane(producer, "native")
+        sent = by_lane(producer)
         broker.control.cut("SEND")
         producer.send(b"again")
         assert producer.diagnose()["resent"] == 1
-        sent += 1 + by_lane(producer, "native")
+        sent += 1 + by_lane(producer)
         with client.reader("t", start="earliest") as reader:
             bodies = [reader.receive(LONG).body for _ in range(sent)]
         assert bodies.count(b"again") == 1
@@ -110,7 +111,7 @@ def test_a_connection_that_is_lost_on_the_way(broker: EmbeddedBroker) -> None:
 def test_closing_the_client_ends_the_wait(broker: EmbeddedBroker) -> None:
     client = face.Client(broker.pulsar_url)
     producer = client.producer("t", batching=False)
-    by_lane(producer, "native")
+    by_lane(producer)
     broker.control.drop("SEND", times=1000)
     ended: list[Any] = []
 
@@ -132,7 +133,7 @@ def test_closing_the_client_ends_the_wait(broker: EmbeddedBroker) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_a_lane_of_its_own(broker: EmbeddedBroker) -> None:
     with face.Client(broker.pulsar_url) as client, client.producer("t", batching=False) as producer:
-        sent = by_lane(producer, "native")
+        sent = by_lane(producer)
         child = os.fork()
         if not child:
             status = 1

@@ -20,7 +20,10 @@ from mqclient.core.budget import Budget
 from mqclient.core.slot import Slot
 from mqclient.io.poller import Bell
 
-codec: Any = select("native").pulsar
+try:
+    codec: Any = select("native").pulsar
+except ImportError:  # a build without them: nobody has a lane
+    codec = None
 BODY = (b"x" * 100, None, None, 0, None, -1, False)
 
 
@@ -97,6 +100,8 @@ class Road:
 
 @pytest.fixture
 def road() -> Iterator[Road]:
+    if codec is None:
+        pytest.skip("no native modules in this build")
     made = Road()
     yield made
     made.close()
