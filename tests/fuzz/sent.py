@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from random import Random
 from typing import Any
@@ -10,10 +11,13 @@ from mqclient._impl import Impl, select
 from mqclient.core.slot import Slot
 from tests.fuzz import seeds
 from tests.fuzz.written import SMALL, packed, read_back, text_of, unpacked
+from tests.support.road import Road
 
 LIMIT = 1000
 """Of an entry, in bytes: some of what is fuzzed is larger."""
 FULL, OTHER = -1, -2
+ROOM = 16_384
+"""In a socket that nobody reads yet."""
 
 
 def messages_sent_singly() -> list[bytes]:
@@ -57,8 +61,15 @@ def run_sent_singly(impl: Impl, data: bytes, random: Random) -> None:
         pure = select("pure").pulsar.EntryTrain(producer, text_of(name), number, born, 1500, LIMIT, version)
         assert ([pure.add(message) for message in plain], pure.close()) == (places, train.close())
     rows = [(producer, number + place) for place in range(len(frames))]
+    if rows:
+        sizes = sum(len(message[0]) for message, place in zip(plain, places, strict=True) if place not in (FULL, OTHER))
+        ends = number, number + len(rows) - 1
+        assert (flight.sequence_id, flight.last_sequence_id, flight.deadline, flight.size) == (*ends, 1.0, sizes)
     read_singly(impl, train.close(), rows, random)
     take_told(impl, train, flight, slots, rows, told or b"", random)
+    if frames:
+        alone = impl.pulsar.EntryFlight(producer, text_of(name), 1, LIMIT, version)
+        go_by_lane(impl, alone, plain[places.index(0)], rows[0], told or b"", random)
     join_batch(impl, [*plain, *odd], random)
 
 
@@ -97,6 +108,27 @@ def take_told(
     train.drop()
 
 
+def go_by_lane(impl: Impl, flight: Any, message: Any, row: tuple[int, int], told: bytes, random: Random) -> None:
+    """Who sends alone and waits reads all that the broker says, and gets the receipt that is for him."""
+    road = Road(impl.pulsar, flight)
+    if road.open(row[1]):  # nobody opens the twin's
+        hindered = random.randrange(8)
+        if hindered == 0:
+            road.clog()
+        road.peer.sendall(told[:ROOM] + impl.pulsar.encode_receipt(*row, 3, 0))
+        if hindered == 1:
+            road.peer.shutdown(socket.SHUT_WR)
+        road.end_bell.ring()  # nobody waits for what does not come
+        slot = road.lane.send(message)
+        assert road.reading.acquire(False)
+        assert bool(road.link.outbox) == road.rung() == (hindered == 0)
+        assert road.lane.shut(1.0)[0] == row[1] + 1
+        assert road.lane.send(message) is None
+        assert [(one[2], one[4]) for one in flight.part()] == ([] if slot.done else [(row[1], slot)])
+        assert not slot.done or slot.result().partition == 1
+    road.close()
+
+
 def join_batch(impl: Impl, messages: list[Any], random: Random) -> None:
     """Those that join an open batch are in it as if they had been added."""
     builder, added = impl.pulsar.BatchBuilder(5, 1200), impl.pulsar.BatchBuilder(5, 1 << 20)
@@ -107,6 +139,8 @@ def join_batch(impl: Impl, messages: list[Any], random: Random) -> None:
     assert added.add_many(joined, 0, 9) == len(joined)
     payload, count = builder.seal()
     assert (payload, count) == added.seal()
+    ids = [impl.pulsar.MessageId(7, token, 3, index, count) for index in range(count)]
+    assert impl.pulsar.MessageId.of_batch(7, token, 3, 0, count, count) == ids
     if count:
         batch = read_back(impl, payload, count)
         assert [message.body for message in batch] == [message[0] for message in joined]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +15,7 @@ import pytest
 from mqclient._impl import select
 from mqclient.core.budget import Budget
 from mqclient.core.slot import Slot
-from mqclient.io.poller import Bell
+from tests.support.road import Road
 
 try:
     codec: Any = select("native").pulsar
@@ -27,82 +24,12 @@ except ImportError:  # a build without them: nobody has a lane
 BODY = (b"x" * 100, None, None, 0, None, -1, False)
 
 
-class Road:
-    """A lane over a socket pair: what the driver and the engine do for it, and what it asked of them."""
-
-    def __init__(self) -> None:
-        ours, self.peer = socket.socketpair()
-        ours.setblocking(False)
-        self.sock = ours
-        self.ring, self.bell = Bell(), Bell()
-        self.reading = threading.RLock()
-        self.handed: deque[Any] = deque()
-        self.inside = False
-        self.budget = Budget()
-        self.link = SimpleNamespace(outbox=[], outbox_bytes=0, last_read=0.0)
-        self.connection = SimpleNamespace(
-            parked=True, writing=False, handed=False, closing=False, broken=None, link=self.link, last_borrow=0.0
-        )
-        self.flight = codec.EntryFlight(1, "me", -1, 1 << 20)
-        self.reader = codec.FrameReader()
-        self.dispatched: list[tuple[list[Any], int]] = []
-        self.lane = codec.Lane(self.budget, Slot, self.give_up)
-        assert self.open()
-
-    def open(self, number: int = 5) -> bool:
-        opened: bool = self.lane.open(self.flight, self, number)
-        return opened
-
-    @property
-    def fd(self) -> int:
-        return self.sock.fileno()
-
-    def mine(self) -> bool:
-        return self.inside
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("ring", "bell"):  # as a Passage has them
-            bell = object.__getattribute__(self, name)
-            return bell.ring_fd if name == "ring" else bell.fd
-        return object.__getattribute__(self, name)
-
-    def rung(self) -> bool:
-        try:
-            return bool(os.read(object.__getattribute__(self, "ring").fd, 8))
-        except BlockingIOError:
-            return False
-
-    def dispatch(self, connection: Any, events: list[Any], got: int) -> None:
-        self.dispatched.append((events, got))
-        self.lane.shut(9.0)
-        self.flight.take_receipts([event for event in events if event[0] == codec.SEND_RECEIPT], 0)
-
-    def give_up(self) -> None:
-        self.lane.shut(9.0)
-
-    def answer(self, *numbers: int, before: bytes = b"", seconds: float = 0.0) -> threading.Thread:
-        """Receipts once something has come, or after a while."""
-
-        def work() -> None:
-            self.peer.recv(65536)
-            if seconds:
-                threading.Event().wait(seconds)
-            self.peer.sendall(before + b"".join(codec.encode_receipt(1, number, 7, number) for number in numbers))
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        return thread
-
-    def close(self) -> None:
-        self.sock.close()
-        self.peer.close()
-
-
 @pytest.fixture
 def road() -> Iterator[Road]:
     if codec is None:
         pytest.skip("no native modules in this build")
-    made = Road()
+    made = Road(codec)
+    assert made.open()
     yield made
     made.close()
 
@@ -279,7 +206,7 @@ def test_what_the_socket_does_not_take_is_left_to_the_reader_thread(road: Road) 
 
 
 def test_the_bell_ends_the_wait(road: Road) -> None:
-    object.__getattribute__(road, "bell").ring()
+    road.end_bell.ring()
     slot = road.lane.send(BODY)
     assert not slot.done
 
