@@ -77,7 +77,8 @@ class Rebalance:
         self.poke()
 
     def _round_steps(self) -> Steps[bool]:
-        """Every topic once; whether all could be settled."""
+        """Every topic once; whether all could be settled. A list without us settles nothing: others reckon with us, so
+        our share would be nobody's until the next round."""
         self.rounds += 1
         complete = True
         for topic in self._member.subscriptions.topics():
@@ -94,7 +95,7 @@ class Rebalance:
         return complete
 
     def _topic_steps(self, topic: str) -> Steps[bool]:
-        route = self._client.routes.get(topic)
+        route, listed = self._client.routes.get(topic), True
         if route is None:
             route = yield self._client.routes.fetch(topic)
         if self._member.broadcasting:
@@ -103,10 +104,11 @@ class Rebalance:
             members = yield from self._members_steps(route)
             if members is None:
                 return False
+            listed = self._client.client_id in members
             mine = self._assignment.share(self._member.group, self._client.client_id, route.readable, members)
         if self._member.closed or topic not in self._member.subscriptions:
             return True
-        return (yield from self._apply_steps(topic, mine))
+        return (yield from self._apply_steps(topic, mine)) and listed
 
     def _members_steps(self, route: Any) -> Steps[list[str] | None]:
         """The group's ids; None if the broker has none, because our heartbeat has not arrived there."""
@@ -127,6 +129,8 @@ class Rebalance:
         members = [str(member) for member in body.get("consumerIdList") or ()]
         if self._client.client_id in self._client.impl.allocation.repeated(members):
             self._member.suspect(address)
+        if members and self._client.client_id not in members:  # our heartbeat is on its way, or it forgot us
+            yield self._client.heartbeats.beat(address)
         return members or None
 
     def _start_steps(self, queue: MessageQueue, beats: dict[str, Slot[bool]]) -> Steps[int]:

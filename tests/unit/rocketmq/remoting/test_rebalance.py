@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import MessageQueue
 from tests.unit.rocketmq.remoting.cluster import VirtualCluster
 
@@ -113,3 +114,26 @@ def test_a_topic_that_comes_later_is_found(cluster: VirtualCluster, caplog: pyte
         cluster.topic("later", 2)
         cluster.world.advance(5)
     assert push.queues("later") == [0, 1]
+
+
+def test_a_list_without_us_is_asked_for_again_in_a_second(
+    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen on a real broker: the others reckon with us, so what is ours would be nobody's for twenty seconds."""
+    stays, client = cluster.client().push("billing", "orders"), cluster.client()
+    cluster.world.advance(2)
+    ask, until = client.engine.ask_body_steps, cluster.world.mono + 1.5
+
+    def forgetful(address: Any, code: Any, fields: Any, *rest: Any) -> Any:
+        body = yield from ask(address, code, fields, *rest)
+        if code == Request.GET_CONSUMER_LIST_BY_GROUP and cluster.world.mono < until:
+            body = {"consumerIdList": [stays.member.client.client_id]}
+        return body
+
+    monkeypatch.setattr(client.engine, "ask_body_steps", forgetful)
+    joins = client.push("billing", "orders")
+    cluster.world.advance(1)
+    assert (len(stays.queues("orders")), joins.queues("orders")) == (4, [])
+    cluster.world.advance(2)
+    assert sorted(stays.queues("orders") + joins.queues("orders")) == list(range(8))
+    assert len(joins.queues("orders")) == 4
