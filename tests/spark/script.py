@@ -164,6 +164,8 @@ def speculation(given: dict[str, str]) -> dict[str, Any]:
                 os.makedirs(marks, exist_ok=True)
                 first = not os.listdir(marks)
                 os.makedirs(f"{marks}/{context.attemptNumber()}")
+                if not first:
+                    time.sleep(3)  # or it might be done, and the first be ended, before that one's sink has begun
             for number, batch in enumerate(batches):
                 yield batch
                 until = time.monotonic() + 120
@@ -172,7 +174,7 @@ def speculation(given: dict[str, str]) -> dict[str, Any]:
                     assert time.monotonic() < until
                     time.sleep(0.1)
                 if first and number == 4:  # of ten
-                    time.sleep(3)
+                    time.sleep(6)
 
         # Large, for between the two Python processes there are buffers of the JVM.
         frame = rows(spark).selectExpr("rpad(value, 8192, ' ') as value").mapInArrow(slow, "value string")
