@@ -40,6 +40,8 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
         "tests/unit/test_pulsar_runs.py",
         "tests/unit/test_pulsar_strange.py",
     ),
+    "mqclient/_pure/remoting/ferry.py": ("tests/unit/rocketmq/remoting/test_express.py",),
+    "mqclient/_pure/remoting/lane.py": ("tests/unit/test_remoting_lane.py",),
     "mqclient/cli/demo": ("tests/unit/cli/test_demo.py",),
     "mqclient/pulsar/intake.py": tuple(
         f"tests/unit/pulsar/test_{name}.py" for name in ("intake", "by_batch", "chunks", "dead_letter", "adaptive")

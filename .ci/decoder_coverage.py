@@ -1,4 +1,5 @@
-"""Which lines of the native decoders the fuzz campaign and the vectors reach, measured by gcov on a copy of the tree.
+"""Which lines of the native decoders the fuzz campaign, the vectors and, for what concerns threads, the tests of the
+lanes reach, measured by gcov on a copy of the tree.
 
 usage: python .ci/decoder_coverage.py [--runs N] [--at-least PERCENT]
 """
@@ -21,6 +22,13 @@ COPIED = ("_native", "mqclient", "tests", "proto", "setup.py", "pyproject.toml",
 EXTENSIONS = ("remoting", "pulsar")
 ENCODERS = ("arguments", "arrow", "batch", "encode", "ids", "outgoing", "requests", "rows")
 """Parts with these names make bytes; they are not fed any."""
+LANES = (
+    *(f"tests/unit/test_{name}.py" for name in ("pulsar_lane", "pulsar_lane_company", "remoting_lane")),
+    "tests/api/test_pulsar_lane_company.py",
+    "tests/unit/rocketmq/remoting/test_express.py",
+    "tests/api/test_rocketmq_lane.py",
+)
+"""They decode answers, too, but most of them is about who waits, forks and signals: no bytes bring that about."""
 UNREACHABLE = re.compile(r"^\s*(raise (MemoryError|TypeError|ConfigError)\b|\"\"\"|def |cdef )")
 """Lines that no bytes can reach: out of memory, a class that Python code may not make; gcov counts headings, too."""
 
@@ -86,7 +94,7 @@ def main() -> int:
     asked = options.parse_args()
     build()
     run(sys.executable, "tests/fuzz/campaign.py", "--runs", asked.runs, PYTHONPATH=str(COPY))
-    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not pure", "tests/vectors")
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not pure", "tests/vectors", *LANES)
     totals = {name: [0, 0] for name in EXTENSIONS}
     for name, lines in sorted(counts().items()):
         if is_decoder(name):

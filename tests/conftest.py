@@ -8,6 +8,7 @@ import gc
 import os
 import platform
 import shutil
+import signal
 import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -38,6 +39,12 @@ def is_native(module: ModuleType) -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--scale", choices=SCALES, default="test", help="counts and durations: seconds, minutes, or full")
     parser.addoption("--only-scaled", action="store_true", help="only what `make test` left out or did in small")
+
+
+def pytest_configure() -> None:
+    """A shell ignores Ctrl-C for what it runs in the background, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

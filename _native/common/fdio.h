@@ -17,11 +17,17 @@ typedef struct { const void *data; size_t size; } mq_part;
 #define MQ_WOULD_BLOCK (-EAGAIN)
 static inline int64_t mq_fd_receive(int fd, void *at, size_t size) { (void)fd; (void)at; (void)size; return -ENOSYS; }
 static inline int mq_fd_wait(int fd, int ms, int bell) { (void)fd; (void)ms; (void)bell; return -ENOSYS; }
+static inline int mq_fd_glance(int fd) { (void)fd; return -ENOSYS; }
 static inline int64_t mq_fd_send(int fd, const mq_part *parts, int count) {
     (void)fd; (void)parts; (void)count; return -ENOSYS;
 }
 static inline void mq_fd_ring(int bell) { (void)bell; }
+static inline void mq_fd_look_after(int poller, const double *const *borrowed, int count, double park, double until) {
+    (void)poller; (void)borrowed; (void)count; (void)park; (void)until;
+}
+static inline void mq_note(double *at, double value) { *at = value; }
 static inline double mq_seconds(int wall) { (void)wall; return 0; }
+static inline int mq_pid(void) { return 0; }
 
 #else
 
@@ -58,6 +64,18 @@ static inline int mq_fd_wait(int fd, int ms, int bell) {
     return ready < 0 ? mq_fd_failed() : ready > 0 && both[0].revents ? 0 : MQ_WOULD_BLOCK;
 }
 
+/* As mq_fd_wait, without bell and for a moment only: long enough for another thread to have taken the GIL. */
+static inline int mq_fd_glance(int fd) {
+#ifdef __linux__
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    const struct timespec moment = {0, 200000};
+    int ready = ppoll(&one, 1, &moment, NULL);
+    return ready < 0 ? mq_fd_failed() : ready > 0 ? 0 : MQ_WOULD_BLOCK;
+#else
+    return mq_fd_wait(fd, 1, -1);
+#endif
+}
+
 /* One gathering send of at most MQ_IOV_MOST parts. */
 static inline int64_t mq_fd_send(int fd, const mq_part *parts, int count) {
     struct iovec vectors[MQ_IOV_MOST];
@@ -89,6 +107,36 @@ static inline double mq_seconds(int wall) {
     clock_gettime(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
+
+/* A time that a thread without the GIL may look at meanwhile. */
+static inline void mq_note(double *at, double value) { __atomic_store(at, &value, __ATOMIC_RELAXED); }
+
+static inline double mq_noted(const double *at) {
+    double value;
+    __atomic_load(at, &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+/* Until the poller has something, or `until`, or until one of the times at which callers borrowed is `park` seconds old,
+   and so is the call: who comes back and can do nothing about it waits that long again. Infinity: it is borrowed. */
+static inline void mq_fd_look_after(int poller, const double *const *borrowed, int count, double park, double until) {
+    struct pollfd one = {.fd = poller, .events = POLLIN};
+    const double began = mq_seconds(0);
+    double now = began;
+    while (now < until) {
+        double next = until < now + park ? until : now + park;
+        for (int i = 0; i < count; i++) {
+            const double last = mq_noted(borrowed[i]);
+            const double due = (last > now ? now : last > began ? last : began) + park;
+            if (due <= now) return;
+            if (due < next) next = due;
+        }
+        if (poll(&one, 1, (int)((next - now) * 1000) + 1) > 0) return;
+        now = mq_seconds(0);
+    }
+}
+
+static inline int mq_pid(void) { return (int)getpid(); }
 
 #endif
 #endif

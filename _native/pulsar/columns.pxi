@@ -87,7 +87,7 @@ cdef struct Row:
     Tags tags
 
 
-cdef inline Row row_of(MessageBatch batch, const Item *item):
+cdef inline Row row_of(MessageBatch batch, const Item *item) noexcept:
     cdef Row row
     if item.flags & F_WHOLE:
         row.metadata = batch.entry.metadata_
@@ -99,81 +99,99 @@ cdef inline Row row_of(MessageBatch batch, const Item *item):
     return row
 
 
-cdef tuple body_column(MessageBatch batch):
+cdef Py_ssize_t rows_of(list batches) except -1:
+    cdef Py_ssize_t rows = 0
+    cdef MessageBatch batch
+    for batch in batches:
+        rows += batch.count
+    return rows
+
+
+cdef tuple body_column(list batches):
     """All sizes are known: allocated once, and copied without looking for room."""
-    cdef Py_ssize_t place, room = 0, nulls = 0
+    cdef Py_ssize_t place, rows = rows_of(batches), row = 0, room = 0, nulls = 0
     cdef const Item *item
-    for place in range(batch.count):
-        if batch.items[place].flags & F_NULL_VALUE:
-            nulls += 1
-        else:
-            room += batch.items[place].body_size
+    cdef MessageBatch batch
+    for batch in batches:
+        for place in range(batch.count):
+            if batch.items[place].flags & F_NULL_VALUE:
+                nulls += 1
+            else:
+                room += batch.items[place].body_size
     if room > 0x7FFFFFFF:
         raise OverflowError("a column of more than 2 GiB")
-    cdef bytes data = new_bytes(room), offsets = new_bytes(4 * batch.count + 4)
+    cdef bytes data = new_bytes(room), offsets = new_bytes(4 * rows + 4)
     cdef uint8_t *into = <uint8_t *>PyBytes_AS_STRING(data)
     cdef int32_t *ends = <int32_t *>PyBytes_AS_STRING(offsets)
     cdef int32_t end = 0
     ends[0] = 0
-    for place in range(batch.count):
-        item = &batch.items[place]
-        if not item.flags & F_NULL_VALUE:
-            memcpy(into + end, batch.base + item.body_at, item.body_size)
-            end += <int32_t>item.body_size
-        ends[place + 1] = end
-    return validity_of(batch) if nulls else None, offsets, data
+    for batch in batches:
+        for place in range(batch.count):
+            item = &batch.items[place]
+            if not item.flags & F_NULL_VALUE:
+                memcpy(into + end, batch.base + item.body_at, item.body_size)
+                end += <int32_t>item.body_size
+            row += 1
+            ends[row] = end
+    return validity_of(batches, rows) if nulls else None, offsets, data
 
 
-cdef bytes validity_of(MessageBatch batch):
+cdef bytes validity_of(list batches, Py_ssize_t rows):
     """The bits of the bodies that are there."""
-    cdef Py_ssize_t place, size = (batch.count + 7) // 8
+    cdef Py_ssize_t place, row = 0, size = (rows + 7) // 8
     cdef bytes bits = new_bytes(size)
     cdef uint8_t *into = <uint8_t *>PyBytes_AS_STRING(bits)
+    cdef MessageBatch batch
     memset(into, 0, <size_t>size)
-    for place in range(batch.count):
-        if not batch.items[place].flags & F_NULL_VALUE:
-            into[place >> 3] |= <uint8_t>(1 << (place & 7))
+    for batch in batches:
+        for place in range(batch.count):
+            if not batch.items[place].flags & F_NULL_VALUE:
+                into[row >> 3] |= <uint8_t>(1 << (row & 7))
+            row += 1
     return bits
 
 
-cdef bint has_texts(MessageBatch batch) noexcept:
+cdef bint has_texts(list batches) except -1:
     """Some message has a key or properties."""
     cdef Py_ssize_t place
-    for place in range(batch.count):
-        if batch.items[place].flags & (F_WHOLE | F_MORE):
-            return True
+    cdef MessageBatch batch
+    for batch in batches:
+        for place in range(batch.count):
+            if batch.items[place].flags & (F_WHOLE | F_MORE):
+                return True
     return False
 
 
-cdef tuple no_texts(MessageBatch batch):
+cdef tuple no_texts(Py_ssize_t rows):
     """A column of nulls."""
-    cdef Py_ssize_t rows = batch.count
     return bytes((rows + 7) // 8), bytes(4 * rows + 4), b""
 
 
-cdef tuple key_column(MessageBatch batch, bint ordering):
+cdef tuple key_column(list batches, bint ordering):
     """key as text, or ordering_key as bytes."""
     cdef Column column
-    cdef Py_ssize_t place
+    cdef Py_ssize_t place, rows = rows_of(batches)
     cdef Span none
     cdef Row row
     cdef const Item *item
+    cdef MessageBatch batch
     none.at = NULL
     none.size = 0
-    if batch.count and not has_texts(batch):
-        return no_texts(batch)
+    if rows and not has_texts(batches):
+        return no_texts(rows)
     try:
-        open_column(&column, batch.count, 16 * batch.count)
-        for place in range(batch.count):
-            item = &batch.items[place]
-            if not item.flags & (F_WHOLE | F_MORE) or (not ordering and item.flags & F_NULL_KEY):
-                add_bytes(&column, none)
-                continue
-            row = row_of(batch, item)
-            if ordering:
-                add_bytes(&column, find(row.metadata, row.tags.ordering_key))
-            else:
-                add_text(&column, find(row.metadata, row.tags.key))
+        open_column(&column, rows, 16 * rows)
+        for batch in batches:
+            for place in range(batch.count):
+                item = &batch.items[place]
+                if not item.flags & (F_WHOLE | F_MORE) or (not ordering and item.flags & F_NULL_KEY):
+                    add_bytes(&column, none)
+                    continue
+                row = row_of(batch, item)
+                if ordering:
+                    add_bytes(&column, find(row.metadata, row.tags.ordering_key))
+                else:
+                    add_text(&column, find(row.metadata, row.tags.key))
         return column_done(&column)
     finally:
         drop_column(&column)
@@ -209,24 +227,26 @@ cdef int32_t add_pairs(Row row, Column *keys, Column *values) except -1:
     return count
 
 
-cdef tuple properties_column(MessageBatch batch):
+cdef tuple properties_column(list batches):
     cdef Column keys, values
     cdef mq_writer offsets
-    cdef Py_ssize_t place
+    cdef Py_ssize_t place, rows = rows_of(batches)
     cdef int32_t end = 0
     cdef const Item *item
+    cdef MessageBatch batch
     offsets.bytes = keys.data.bytes = keys.offsets.bytes = values.data.bytes = values.offsets.bytes = NULL
     keys.nulls = values.nulls = NULL
     try:
-        mq_writer_open(&offsets, 4 * batch.count + 4)
-        open_column(&keys, 4 * batch.count, 32 * batch.count)
-        open_column(&values, 4 * batch.count, 32 * batch.count)
+        mq_writer_open(&offsets, 4 * rows + 4)
+        open_column(&keys, 4 * rows, 32 * rows)
+        open_column(&values, 4 * rows, 32 * rows)
         mq_write(&offsets, &end, 4)
-        for place in range(batch.count):
-            item = &batch.items[place]
-            if item.flags & (F_WHOLE | F_MORE):
-                end += add_pairs(row_of(batch, item), &keys, &values)
-            mq_write(&offsets, &end, 4)
+        for batch in batches:
+            for place in range(batch.count):
+                item = &batch.items[place]
+                if item.flags & (F_WHOLE | F_MORE):
+                    end += add_pairs(row_of(batch, item), &keys, &values)
+                mq_write(&offsets, &end, 4)
         key_parts = column_done(&keys)
         value_parts = column_done(&values)
         return None, mq_writer_done(&offsets), key_parts[1], key_parts[2], value_parts[1], value_parts[2]
@@ -236,25 +256,28 @@ cdef tuple properties_column(MessageBatch batch):
         drop_column(&values)
 
 
-cdef tuple number_column(MessageBatch batch, int which):
+cdef tuple number_column(list batches, int which):
     """int64, but batch_index is int32."""
-    cdef bytes data = new_bytes(batch.count * (4 if which == C_INDEX else 8))
+    cdef bytes data = new_bytes(rows_of(batches) * (4 if which == C_INDEX else 8))
     cdef int64_t *longs = <int64_t *>PyBytes_AS_STRING(data)
     cdef int32_t *ints = <int32_t *>longs
-    cdef Py_ssize_t place
-    for place in range(batch.count):
-        if which == C_INDEX:
-            ints[place] = batch.items[place].index
-        elif which == C_SEQUENCE:
-            longs[place] = batch.items[place].sequence_id
-        elif which == C_PUBLISHED:
-            longs[place] = batch.entry.m.published_at
-        else:
-            longs[place] = batch.items[place].event_time
+    cdef Py_ssize_t place, row = 0
+    cdef MessageBatch batch
+    for batch in batches:
+        for place in range(batch.count):
+            if which == C_INDEX:
+                ints[row] = batch.items[place].index
+            elif which == C_SEQUENCE:
+                longs[row] = batch.items[place].sequence_id
+            elif which == C_PUBLISHED:
+                longs[row] = batch.entry.m.published_at
+            else:
+                longs[row] = batch.items[place].event_time
+            row += 1
     return None, data
 
 
-cdef dict make_columns(MessageBatch batch, object names):
+cdef dict make_columns(list batches, object names):
     """The columns asked for; ConfigError for a name that there is none of."""
     cdef dict found = {}
     cdef object asked = COLUMNS if names is None else names
@@ -263,15 +286,15 @@ cdef dict make_columns(MessageBatch batch, object names):
             raise ConfigError(f"no column is called {name!r}; there are {', '.join(COLUMNS)}")
     for place, name in enumerate(COLUMNS):
         if name in asked:
-            found[name] = make_column(batch, 1 << <int>place)
+            found[name] = make_column(batches, 1 << <int>place)
     return found
 
 
-cdef tuple make_column(MessageBatch batch, int which):
+cdef tuple make_column(list batches, int which):
     if which == C_BODY:
-        return body_column(batch)
+        return body_column(batches)
     if which == C_KEY or which == C_ORDERING:
-        return key_column(batch, which == C_ORDERING)
+        return key_column(batches, which == C_ORDERING)
     if which == C_PROPERTIES:
-        return properties_column(batch)
-    return number_column(batch, which)
+        return properties_column(batches)
+    return number_column(batches, which)

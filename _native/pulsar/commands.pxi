@@ -138,6 +138,50 @@ cdef tuple receipt_event(Span command):
     return T_SEND_RECEIPT, producer, sequence, id.ledger, id.entry, highest
 
 
+cdef enum:
+    RECEIPT_MOST = 256  # bytes of a frame: none of a broker's is half so large
+
+
+cdef struct Receipt:
+    int64_t producer, number, ledger, entry
+
+
+cdef bint read_receipt(const uint8_t *at, Py_ssize_t size, Receipt *receipt) noexcept nogil:
+    """What follows a frame's size, if it is a SEND_RECEIPT as nearly all are; False: `read_command` says what it is."""
+    cdef mq_cursor c = mq_open(at, at + size), inner
+    cdef mq_field f
+    cdef Span base, command, part
+    cdef Id id
+    cdef int32_t type
+    cdef uint32_t seen = 0
+    if not read_sized(&c, &base) or mq_left(&c) or not read_base(base, &type, &command) or type != T_SEND_RECEIPT:
+        return False
+    clear_id(&id)
+    c = mq_open(command.at, command.at + command.size)
+    while mq_next_field(&c, &f):
+        if f.tag == 1 << 3:
+            receipt.producer = f.value
+            seen |= 1
+        elif f.tag == 2 << 3:
+            receipt.number = f.value
+            seen |= 2
+        elif f.tag == (3 << 3 | DATA):
+            hold(&part, &f)
+            inner = mq_open(part.at, part.at + part.size)
+            while mq_next_field(&inner, &f):
+                if f.tag == 1 << 3:
+                    id.ledger = f.value
+                elif f.tag == 2 << 3:
+                    id.entry = f.value
+                elif f.tag >> 3 == 5:
+                    return False
+            if inner.bad:
+                return False
+    receipt.ledger = id.ledger
+    receipt.entry = id.entry
+    return not c.bad and seen == 3
+
+
 cdef tuple ack_event(Span command):
     cdef mq_cursor c = mq_open(command.at, command.at + command.size)
     cdef mq_field f

@@ -136,6 +136,7 @@ def encode_message(
     consumer_epoch=None,
     broker_timestamp=None,
     broker_index=None,
+    bint head_only=False,
 ):
     """MESSAGE around `stored` as it is; broker entry metadata in front if one of its two fields is given."""
     cdef uint8_t id[3 * 15]
@@ -168,7 +169,7 @@ def encode_message(
             write_number(&w, 5, <int64_t>consumer_epoch)
         open_view(&body, stored)
         try:
-            return message_frame(w.start, w.size, front, f - front, &body)
+            return message_frame(w.start, w.size, front, f - front, &body, 0 if head_only else body.size)
         finally:
             close_view(&body)
     finally:
@@ -187,15 +188,18 @@ cdef int write_data(mq_writer *w, uint32_t field, const uint8_t *data, int64_t s
     return 0
 
 
-cdef bytes message_frame(const uint8_t *command, int64_t size, const uint8_t *front, int64_t front_size, View *body):
+cdef bytes message_frame(
+    const uint8_t *command, int64_t size, const uint8_t *front, int64_t front_size, View *body, int64_t copied
+):
+    """With so much of the body behind it, none or all."""
     cdef int64_t behind = front_size + body.size
     if behind > 0x7FFF0000:
         raise ConfigError(f"an entry of {behind} bytes")
-    cdef bytes frame = new_bytes(head_size(T_MESSAGE, size) + size + behind)
+    cdef bytes frame = new_bytes(head_size(T_MESSAGE, size) + size + front_size + copied)
     cdef uint8_t *p = put_head(<uint8_t *>PyBytes_AS_STRING(frame), T_MESSAGE, size, behind)
     memcpy(p, command, <size_t>size)
     memcpy(p + size, front, <size_t>front_size)
-    memcpy(p + size + front_size, body.at, <size_t>body.size)
+    memcpy(p + size + front_size, body.at, <size_t>copied)
     return frame
 
 

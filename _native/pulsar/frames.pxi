@@ -2,6 +2,7 @@
 
 cdef enum:
     READ_SIZE = 65536
+    LARGE_READ = 524288  # of a stream that fills smaller ones
     KEPT_ROOM = 1048576  # a buffer that grew beyond goes back to the system when it is empty
 
 
@@ -10,14 +11,16 @@ cdef class FrameReader:
     """Frames of one connection, either side. Bad bytes put it in an error state; feeding never raises."""
 
     cdef readonly object error
+    cdef public double last_borrow
     cdef uint8_t *buffer
-    cdef Py_ssize_t start, end, room
+    cdef Py_ssize_t start, end, room, reading
     cdef int64_t most
-    cdef bint check_crc, busy
+    cdef bint check_crc, busy, contended
 
     def __init__(self, int64_t max_frame=5242880 + 10240, *, bint check_crc=True):
         self.max_frame = max_frame
         self.check_crc = check_crc
+        self.reading = READ_SIZE
 
     def __dealloc__(self):
         free(self.buffer)
@@ -59,8 +62,9 @@ cdef class FrameReader:
         cdef int64_t got
         self.begin()
         try:
-            self.make_room(READ_SIZE)
+            self.make_room(self.reading)
             got = mq_fd_receive(fd, self.buffer + self.end, <size_t>(self.room - self.end))
+            self.reading = LARGE_READ if got == self.room - self.end else READ_SIZE
             if got > 0 and self.error is None:
                 self.end += <Py_ssize_t>got
                 self.cut(events)
@@ -91,15 +95,16 @@ cdef class FrameReader:
 
     def wait(self, int fd, int ms, int bell=-1, /):
         """Without the GIL until there is something to receive, at most `ms` or until the bell is readable."""
-        cdef int blocked
-        with nogil:
-            blocked = mq_fd_wait(fd, ms, bell)
-        return blocked
+        return wait_beside(fd, ms, bell, &self.contended)
 
     def wait_into(self, int fd, int ms, /):
         """`wait`, then as `receive_into`."""
         blocked = self.wait(fd, ms)
         return ([], blocked) if blocked else self.receive_into(fd)
+
+    @staticmethod
+    def look_after(int poller, list readers not None, double park, double seconds, /):
+        wait_for_parked(poller, readers, park, seconds)
 
     cdef int begin(self) except -1:
         """A second feeder would move the buffer under the first (a finalizer that runs while events are made)."""

@@ -302,6 +302,10 @@ cdef class MessageBatch:
             )
         return message
 
-    def columns(self, names=None):
-        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message."""
-        return make_columns(self, names)
+    def columns(self, names=None, more=()):
+        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message; then those of `more` batches."""
+        cdef list batches = [self, *more]
+        for batch in batches:
+            if type(batch) is not MessageBatch:
+                raise TypeError(f"more columns come of MessageBatches, not of {type(batch).__name__}")
+        return make_columns(batches, names)

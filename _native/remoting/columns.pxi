@@ -36,51 +36,76 @@ cdef int64_t attempts_number(const Record *r) noexcept nogil:
     return record_attempts(r)
 
 
-cdef tuple column(MessageBatch batch, str name):
+cdef dict make_columns(MessageBatch first, object names, object more):
+    cdef list batches = [first, *more]
+    for batch in batches:
+        if type(batch) is not MessageBatch:
+            raise TypeError(f"more columns come of MessageBatches, not of {type(batch).__name__}")
+    return {name: column(batches, name) for name in (COLUMNS if names is None else names)}
+
+
+cdef tuple column(list batches, str name):
     if name == "body":
-        return body_column(batch)
+        return body_column(batches)
     if name == "properties":
-        return properties_column(batch)
+        return properties_column(batches)
     if name == "tag":
-        return property_column(batch, b"TAGS", 4)
+        return property_column(batches, b"TAGS", 4)
     if name == "keys":
-        return property_column(batch, b"KEYS", 4)
+        return property_column(batches, b"KEYS", 4)
     if name == "topic" or name == "message_id":
-        return made_column(batch, name == "topic")
+        return made_column(batches, name == "topic")
     if name == "offset":
-        return wide_column(batch, record_offset, batch.delta)
+        return wide_column(batches, record_offset, True)
     if name == "physical_offset":
-        return wide_column(batch, physical_offset_number, 0)
+        return wide_column(batches, physical_offset_number, False)
     if name == "born_at":
-        return wide_column(batch, born_at_number, 0)
+        return wide_column(batches, born_at_number, False)
     if name == "stored_at":
-        return wide_column(batch, stored_at_number, 0)
+        return wide_column(batches, stored_at_number, False)
     if name == "queue_id":
-        return narrow_column(batch, queue_id_number)
+        return narrow_column(batches, queue_id_number)
     if name == "flag":
-        return narrow_column(batch, flag_number)
+        return narrow_column(batches, flag_number)
     if name == "sys_flag":
-        return narrow_column(batch, sys_flag_number)
+        return narrow_column(batches, sys_flag_number)
     if name == "attempts":
-        return narrow_column(batch, attempts_number)
+        return narrow_column(batches, attempts_number)
     raise ConfigError(f"column {name!r} is not known; there are {', '.join(COLUMNS)}")
 
 
-cdef tuple wide_column(MessageBatch batch, Number number, int64_t delta):
-    cdef bytes data = PyBytes_FromStringAndSize(NULL, 8 * batch.records.count)
+cdef Py_ssize_t rows_of(list batches) except -1:
+    cdef Py_ssize_t rows = 0
+    cdef MessageBatch batch
+    for batch in batches:
+        rows += batch.records.count
+    return rows
+
+
+cdef tuple wide_column(list batches, Number number, bint moved):
+    """`moved`: by the delta of each batch."""
+    cdef bytes data = PyBytes_FromStringAndSize(NULL, 8 * rows_of(batches))
     cdef int64_t *out = <int64_t *>PyBytes_AS_STRING(data)
+    cdef int64_t delta
     cdef Py_ssize_t row
-    for row in range(batch.records.count):
-        out[row] = number(&batch.records.first[row]) + delta
+    cdef MessageBatch batch
+    for batch in batches:
+        delta = batch.delta if moved else 0
+        for row in range(batch.records.count):
+            out[row] = number(&batch.records.first[row]) + delta
+        out += batch.records.count
     return None, data
 
 
-cdef tuple narrow_column(MessageBatch batch, Number number):
-    cdef bytes data = PyBytes_FromStringAndSize(NULL, 4 * batch.records.count)
+cdef tuple narrow_column(list batches, Number number):
+    cdef bytes data = PyBytes_FromStringAndSize(NULL, 4 * rows_of(batches))
     cdef int32_t *out = <int32_t *>PyBytes_AS_STRING(data)
     cdef Py_ssize_t row
-    for row in range(batch.records.count):
-        out[row] = <int32_t>number(&batch.records.first[row])
+    cdef MessageBatch batch
+    for batch in batches:
+        for row in range(batch.records.count):
+            out[row] = <int32_t>number(&batch.records.first[row])
+        out += batch.records.count
     return None, data
 
 
@@ -124,71 +149,84 @@ cdef class Texts:
         return mq_writer_done(&self.ends), mq_writer_done(&self.data)
 
 
-cdef Py_ssize_t text_bytes(MessageBatch batch) noexcept:
+cdef Py_ssize_t text_bytes(list batches) except -1:
     """Bytes of all property texts."""
     cdef Py_ssize_t row, size = 0
-    for row in range(batch.records.count):
-        size += batch.records.first[row].text_size
+    cdef MessageBatch batch
+    for batch in batches:
+        for row in range(batch.records.count):
+            size += batch.records.first[row].text_size
     return size
 
 
-cdef tuple body_column(MessageBatch batch):
-    cdef Texts out = Texts(batch.records.count, batch.size)
+cdef tuple body_column(list batches):
+    cdef Py_ssize_t row, size = 0
+    cdef MessageBatch batch
+    for batch in batches:
+        size += <Py_ssize_t>batch.size
+    cdef Texts out = Texts(rows_of(batches), size)
     cdef const Record *r
-    cdef Py_ssize_t row
-    for row in range(batch.records.count):
-        r = &batch.records.first[row]
-        out.add(r.body, r.body_size)
+    for batch in batches:
+        for row in range(batch.records.count):
+            r = &batch.records.first[row]
+            out.add(r.body, r.body_size)
     return (None, *out.done())
 
 
-cdef tuple property_column(MessageBatch batch, const char *name, int size):
+cdef tuple property_column(list batches, const char *name, int size):
     """One property; null where it is absent."""
-    cdef Py_ssize_t rows = batch.records.count, row, present = 0
+    cdef Py_ssize_t rows = rows_of(batches), place, row = 0, present = 0
     cdef Texts out = Texts(rows, 16 * rows)
     cdef bytes validity = PyBytes_FromStringAndSize(NULL, (rows + 7) // 8)
     cdef uint8_t *bits = <uint8_t *>PyBytes_AS_STRING(validity)
     cdef mq_entry entry
+    cdef MessageBatch batch
     memset(bits, 0, (rows + 7) // 8)
-    for row in range(rows):
-        if find(&batch.records.first[row], name, size, &entry):
-            out.add_text(entry.value, entry.value_size)
-            bits[row >> 3] |= 1 << (row & 7)
-            present += 1
-        else:
-            out.end_value()
+    for batch in batches:
+        for place in range(batch.records.count):
+            if find(&batch.records.first[place], name, size, &entry):
+                out.add_text(entry.value, entry.value_size)
+                bits[row >> 3] |= 1 << (row & 7)
+                present += 1
+            else:
+                out.end_value()
+            row += 1
     return (None if present == rows else validity, *out.done())
 
 
-cdef tuple made_column(MessageBatch batch, bint topic):
+cdef tuple made_column(list batches, bint topic):
     """The topic or the message id: text that is not always just a part of the record."""
-    cdef Texts out = Texts(batch.records.count, 32 * batch.records.count)
+    cdef Py_ssize_t rows = rows_of(batches), row
+    cdef Texts out = Texts(rows, 32 * rows)
     cdef const Record *r
-    cdef Py_ssize_t row
     cdef mq_entry entry
     cdef str text
-    for row in range(batch.records.count):
-        r = &batch.records.first[row]
-        if not topic and find(r, b"UNIQ_KEY", 8, &entry):
-            out.add_text(entry.value, entry.value_size)
-            continue
-        text = record_topic(r, batch.retry_topic) if topic else record_offset_id(r)
-        out.add(utf8_of(text).at, utf8_of(text).size)
+    cdef MessageBatch batch
+    for batch in batches:
+        for row in range(batch.records.count):
+            r = &batch.records.first[row]
+            if not topic and find(r, b"UNIQ_KEY", 8, &entry):
+                out.add_text(entry.value, entry.value_size)
+                continue
+            text = record_topic(r, batch.retry_topic) if topic else record_offset_id(r)
+            out.add(utf8_of(text).at, utf8_of(text).size)
     return (None, *out.done())
 
 
-cdef tuple properties_column(MessageBatch batch):
+cdef tuple properties_column(list batches):
     """A map: where each row's entries end, their names, their values."""
-    cdef Py_ssize_t rows = batch.records.count, row, room = text_bytes(batch)
+    cdef Py_ssize_t rows = rows_of(batches), row, room = text_bytes(batches)
     cdef Texts names = Texts(8 * rows, room), values = Texts(8 * rows, room)
     cdef mq_writer ends
     cdef int32_t end = 0
+    cdef MessageBatch batch
     mq_writer_open(&ends, 4 * (rows + 1))
     try:
         mq_write(&ends, &end, 4)
-        for row in range(rows):
-            end += add_entries(&batch.records.first[row], names, values)
-            mq_write(&ends, &end, 4)
+        for batch in batches:
+            for row in range(batch.records.count):
+                end += add_entries(&batch.records.first[row], names, values)
+                mq_write(&ends, &end, 4)
         return (None, mq_writer_done(&ends), *names.done(), *values.done())
     finally:
         mq_writer_drop(&ends)

@@ -148,6 +148,8 @@ cdef class FrameReader:
     cdef Py_ssize_t room, start, stop  # what is held is buffer[start:stop]
     cdef Py_ssize_t max_frame
     cdef readonly object error
+    cdef public double last_borrow
+    cdef bint contended
 
     def __init__(self, Py_ssize_t max_frame=MOST_FRAME):
         self.max_frame = max_frame
@@ -209,15 +211,16 @@ cdef class FrameReader:
 
     def wait(self, int fd, int ms, int bell=-1):
         """Without the GIL until there is something to receive, at most `ms` or until the bell is readable."""
-        cdef int ready
-        with nogil:
-            ready = mq_fd_wait(fd, ms, bell)
-        return ready
+        return wait_beside(fd, ms, bell, &self.contended)
 
     def wait_into(self, int fd, int ms):
         """`wait`, then as `receive_into`."""
         ready = self.wait(fd, ms)
         return self.receive_into(fd) if ready == 0 else ([], ready)
+
+    @staticmethod
+    def look_after(int poller, list readers not None, double park, double seconds, /):
+        wait_for_parked(poller, readers, park, seconds)
 
     cdef Py_ssize_t free_room(self) noexcept:
         """How many bytes one read may bring."""

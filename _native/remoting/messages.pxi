@@ -365,9 +365,9 @@ cdef class MessageBatch:
         cdef Py_ssize_t at
         return [self.records.first[at].body_size for at in range(self.records.count)]
 
-    def columns(self, names=None):
-        """The columns asked for as Arrow buffers."""
-        return {name: column(self, name) for name in (COLUMNS if names is None else names)}
+    def columns(self, names=None, more=()):
+        """As Arrow buffers; then the rows of `more` batches."""
+        return make_columns(self, names, more)
 
     def to_arrow(self, names=None):
         return record_batch(self.columns(names), len(self))

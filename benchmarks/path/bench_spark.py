@@ -256,10 +256,11 @@ def spent(query: Any, rows: int, count: int) -> list[float]:
 
 
 def interleaved(contenders: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Back and forth: who comes after the tuples finds their garbage, in the workers and in the JVM."""
     times: dict[str, list[float]] = {key: [] for key in contenders}
     for turn in range(ROUNDS + 1):
-        for key, once in contenders.items():
-            one = once()
+        for key in reversed(contenders) if turn % 2 else contenders:
+            one = contenders[key]()
             if turn:  # the first round starts workers
                 times[key].append(one)
     return times

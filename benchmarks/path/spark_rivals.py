@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -34,6 +34,15 @@ def columns(size: int, rows: int) -> dict[str, tuple[Any, ...]]:
         **dict.fromkeys(("offset", "stored_at", "published_at"), wide),
         "batch_index": (None, bytes(4 * rows)),
     }
+
+
+class Made(NamedTuple):
+    """Stands in for a batch that has its columns already."""
+
+    made: dict[str, tuple[Any, ...]]
+
+    def columns(self, names: Collection[str], more: Sequence[Any] = ()) -> dict[str, tuple[Any, ...]]:
+        return self.made
 
 
 class Rival(DataSource):
@@ -98,7 +107,7 @@ def from_memory(options: dict[str, str], rows: int, spark_schema: Any) -> Iterat
     made, same = columns(size, count), {"topic": "topic", "broker": "broker-a", "queue": 0}
     same |= {"partition": 0, "ledgerId": 1, "entryId": 1}
     for _ in range(rows // count):
-        yield maker.record_batch([Piece(made, count, same, 0, count)])
+        yield maker.record_batch([Piece(Made(made), count, size * count, same, 0, count)])
 
 
 class TupleFormat(Rival):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -104,9 +105,12 @@ def command_of(client: str, jars: Path | None) -> list[str]:
 def measured_apart(command: list[str], line: str, url: str, topic: str, count: int, body: int) -> Round:
     command = [*command, line, url, topic, str(count), str(body)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    if done.returncode:
-        raise AssertionError(f"{' '.join(command)}: {done.stderr[-2000:]}")
-    found: Round = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
+    figures = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    # pulsar-client's asyncio face now and then ends its process by std::terminate, after all was measured and closed
+    peers_end = "official" in command and done.returncode == -signal.SIGABRT
+    if not figures or (done.returncode and not peers_end):
+        raise AssertionError(f"{' '.join(command)}: {done.returncode}, {done.stderr[-2000:]}")
+    found: Round = json.loads(figures[-1])
     return found
 
 

@@ -449,7 +449,7 @@ def main() -> None:
     client, line, url, topic, count, size = sys.argv[1:]
     body = b"x" * int(size)
     lines: Any = (Official if client == "official" else Ours)(url, topic, int(count), body)
-    print(json.dumps(getattr(lines, line)()))
+    print(json.dumps(getattr(lines, line)()), flush=True)
 
 
 if __name__ == "__main__":

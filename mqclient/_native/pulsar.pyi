@@ -6,7 +6,7 @@ its protocol default where that says the same. Hot commands have hand-made codec
 `mqclient._schema`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import GenericAlias
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, final, overload
 
@@ -104,10 +104,17 @@ class FrameReader:
     def wait(self, fd: int, ms: int, bell: int = -1, /) -> int:
         """Wait without the GIL, up to `ms` (-1: for ever): 0 once there is something to receive, or the end of the
         stream; `WOULD_BLOCK` when the time is over or only the bell, a second descriptor, became readable; -EINTR after
-        a signal."""
+        a signal. Native, where the GIL was taken after the last wait, it is asked for after 0.2 ms already."""
 
     def wait_into(self, fd: int, ms: int, /) -> tuple[list[_Event], int]:
         """`wait`, then as `receive_into`."""
+
+    last_borrow: float
+    """The driver's and the lanes': when a caller read for himself last, of the monotonic clock; inf while he does."""
+    @staticmethod
+    def look_after(poller: int, readers: list[FrameReader], park: float, seconds: float, /) -> None:
+        """Wait, native without the GIL, up to `seconds` (also inf) until the poller, a descriptor, is readable or one
+        of the readers' connections was not borrowed for `park` seconds since this began: its callers come no more."""
 
 @final
 class Entry:
@@ -393,8 +400,11 @@ class MessageBatch:
     @overload
     def __getitem__(self, index: slice, /) -> list[Message]: ...
     def __iter__(self) -> Iterator[Message]: ...
-    def columns(self, names: Collection[str] | None = None) -> dict[str, _Column]:
-        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message, without making a message.
+    def columns(
+        self, names: Collection[str] | None = None, more: Iterable[MessageBatch] = ()
+    ) -> dict[str, _Column]:
+        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message, without making a message. The
+        rows of `more` batches come behind, in the same buffers: nothing is copied twice.
 
         Numbers, little-endian (batch_index: int32; sequence_id, published_at, event_time: int64, 0 where absent):
         (None, data). Text and bytes (body; key, ordering_key: nullable): (validity or None, int32 offsets, data),
@@ -462,10 +472,12 @@ def encode_message(
     consumer_epoch: int | None = None,
     broker_timestamp: int | None = None,
     broker_index: int | None = None,
+    head_only: bool = False,
 ) -> bytes:
     """MESSAGE around `stored` as it is; broker entry metadata in front if one of its two fields is given.
 
-    Brokers write the partition always, -1 where the topic is none.
+    Brokers write the partition always, -1 where the topic is none. `head_only`: what stands before `stored`, which then
+    is sent from where it lies.
     """
 
 def encode_receipt(
@@ -654,13 +666,21 @@ class EntryFlight:
 
 @final
 class Lane:
-    """A send that waits, whole: one message of a thread that sends alone goes out, and its receipt comes back, in one
-    call without an entry. The third place where native code touches a descriptor.
+    """A send that waits, whole: a message goes out and its receipt comes back in one call without an entry. The third
+    place where native code touches a descriptor.
 
     Open, it owns the next sequence id, and what is in the flight; whoever wants to know or change either shuts it
     first, inside an entry. Up to its wait `send` is one step: it runs no Python code and keeps the GIL, so nobody, no
     Ctrl-C either, finds half of it done. The pure twin never opens: in Python it would be many steps.
+
+    Several threads may be in it. They wait in the order of their messages; one of them reads for all, without the GIL,
+    until it has its own receipt, and then the next one does: no other thread is woken, or needs the GIL, for a receipt
+    that is not its own. Who sends while others have their receipts and not yet the GIL leaves the writing to the last
+    of those, who is about to send again; a millisecond later he writes it himself.
     """
+
+    patience_ms: int
+    """A receipt that takes longer than these 100 is waited for as by everybody else."""
 
     @property
     def opened(self) -> bool: ...
@@ -675,8 +695,9 @@ class Lane:
         """Messages go this way from now on: a flight of which all have landed, a `Passage` of mqclient/io, and the
         next sequence id. False: they do not."""
 
-    def shut(self, deadline: float, /) -> tuple[int, int]:
-        """`(next sequence id, messages that went this way)`. Those on their way have slots and this deadline now."""
+    def shut(self, deadline: float, /) -> tuple[int, int, list[bytes]]:
+        """`(next sequence id, messages that went this way, frames that nobody has written)`. Those on their way have
+        slots and this deadline now."""
 
     def send(self, message: Any, /) -> Any:
         """None: nothing was done, send it the long way. Else a slot; nearly always it is done."""

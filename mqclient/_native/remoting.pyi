@@ -6,7 +6,7 @@ says where. Arguments that cannot be encoded raise `ConfigError`.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar, final, overload
+from typing import Any, ClassVar, Final, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
@@ -92,9 +92,16 @@ class FrameReader:
     def wait(self, fd: int, ms: int, bell: int = -1) -> int:
         """Wait without the GIL, up to `ms` (-1: for ever): 0 once there is something to receive, or the end of the
         stream; `WOULD_BLOCK` when the time is over or only the bell, a second descriptor, became readable; -EINTR after
-        a signal."""
+        a signal. Native, where the GIL was taken after the last wait, it is asked for after 0.2 ms already."""
     def wait_into(self, fd: int, ms: int) -> tuple[list[Frame], int]:
         """`wait`, then as `receive_into`."""
+
+    last_borrow: float
+    """The driver's and the lanes': when a caller read for himself last, of the monotonic clock; inf while he does."""
+    @staticmethod
+    def look_after(poller: int, readers: list[FrameReader], park: float, seconds: float, /) -> None:
+        """Wait, native without the GIL, up to `seconds` (also inf) until the poller, a descriptor, is readable or one
+        of the readers' connections was not borrowed for `park` seconds since this began: its callers come no more."""
 
 def send_now(fd: int, buffers: Sequence[Buffer], /) -> int:
     """One non-blocking gathering send, the GIL kept: bytes sent (perhaps fewer than given), or -errno."""
@@ -275,8 +282,9 @@ class MessageBatch(Sequence[Message]):
     @property
     def sizes(self) -> list[int]:
         """Bytes of each body."""
-    def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
-        """The columns asked for (all: `COLUMNS`) as Arrow buffers, without making a message.
+    def columns(self, names: Collection[str] | None = None, more: Iterable[MessageBatch] = ()) -> dict[str, Column]:
+        """The columns asked for (all: `COLUMNS`) as Arrow buffers, without making a message. The rows of `more` batches
+        come behind, in the same buffers: nothing is copied twice.
 
         Numbers, little-endian (offset, physical_offset, born_at, stored_at: int64; queue_id, flag, sys_flag, attempts:
         int32): (None, data). Text and bytes (body; topic, message_id; tag, keys nullable): (validity or None, int32
@@ -469,6 +477,97 @@ def receipts(kind: type[T], answer: Frame, queue: Any, ids: Sequence[str], statu
 
     An answer without a readable offset still says that they are stored: -1. Another queue than that of the request is
     made by its `_replace`."""
+
+@final
+class Crossing:
+    """One request that goes by a `Lane`; `what` belongs to whoever made it."""
+
+    @property
+    def passage(self) -> Any: ...
+    @property
+    def opaque(self) -> int: ...
+    @property
+    def what(self) -> Any: ...
+    @property
+    def slot(self) -> Any:
+        """What stands for it; None: nothing does."""
+
+    @property
+    def answered(self) -> bool: ...
+    def __init__(self, passage: Any, opaque: int, what: Any, /) -> None:
+        """`passage`: a `Passage` of mqclient/io."""
+
+    def take(self, slot: Any, /) -> bool:
+        """Whether this slot stands for it from now on: no other does, and its answer is not there yet."""
+
+@final
+class Lane:
+    """Requests of threads that wait alone, whole: a request goes out and its answer comes back, in one call without an
+    entry. The fourth place where native code touches a descriptor.
+
+    Who wants to know what is under way gives it a slot, inside an entry: then its answer goes the long way. Up to the
+    wait `exchange` is one step: it runs no Python code and keeps the GIL, so nobody, no Ctrl-C either, finds half of
+    it done. The pure twin is not `able`: in Python it would be many steps.
+    """
+
+    able: ClassVar[bool]
+    patience_ms: int
+    """An answer that takes longer than these 100 is waited for as by everybody else."""
+
+    @property
+    def landed(self) -> int:
+        """The messages of requests with a good answer."""
+
+    @property
+    def under_way(self) -> set[Crossing]: ...
+    def __init__(self, late: Callable[[Crossing], Any], /) -> None:
+        """`late`, outside of any entry: give it a slot if it has none, and that slot back."""
+
+    def exchange(self, crossing: Crossing, frame: bytes, count: int = 1, /) -> Any:
+        """The `Frame` of a good answer (code 0). None: nothing was done, take the long way. Else the slot that stands
+        for it: the answer takes its time, or something else came."""
+
+@final
+class Berth:
+    """One queue, and the way to its broker."""
+
+    passage: Any
+    """A `Passage` of mqclient/io to the broker; None: not looked for, or there is none now."""
+
+    @property
+    def queue(self) -> Any: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def alone(self) -> SendHead: ...
+    @property
+    def batch(self) -> SendHead: ...
+    def __init__(self, queue: Any, address: str, alone: SendHead, batch: SendHead, /) -> None: ...
+
+@final
+class Ferry:
+    """A producer's messages, each call's whole: checked, made to a request, over by the lane, and its receipts made.
+
+    What it does not take it leaves alone: then nothing went out, and who called goes the long way.
+    """
+
+    keys: UniqueKeys
+    closed: bool
+
+    @property
+    def courses(self) -> dict[str, list[Berth]]:
+        """By topic. Whoever knows of another route empties it."""
+
+    def __init__(self, owner: Any, terms: Any, /) -> None:
+        """`owner`: an `Express`, which takes over where it needs more than a request and an answer: its
+        `lane`; `chart(topic)`, a course or None; `board(address)`, a passage or None; `settle(crossing, slot)`, what
+        became of each message, once it is known. `terms`: the `Terms` of its producer."""
+
+    def send(self, message: Any, key: str | None, queue: Any, timeout: float | None, /) -> Any:
+        """Its receipt; None: nothing was done, take the long way."""
+
+    def send_many(self, messages: Any, key: Any, timeout: float | None, /) -> Any:
+        """What became of each; None: nothing was done, take the long way."""
 
 def encode_columns(
     columns: Mapping[str, Column],

@@ -44,6 +44,8 @@ class Trickle(asyncio.Transport):
         return self._closing or self._transport.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "socket":  # nobody else writes to it
+            return default
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:

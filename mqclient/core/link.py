@@ -17,6 +17,8 @@ class Reader(Protocol):
     """The native frame reader: bytes in, frames out; bad bytes put it in an error state."""
 
     error: ProtocolError | None
+    last_borrow: float
+    """The driver's: when a caller read for himself last."""
 
     def feed(self, data: Buffer, /) -> list[Any]: ...
 
@@ -129,6 +131,16 @@ class Link:
             outbox.append(behind)
             self.outbox_bytes += len(behind)
 
+    def expect(self, request_id: int, slot: Waiting, deadline: float, request: str, handle: Any) -> None:
+        """As `send`, of a request that was written already, to the connection of this handle."""
+        if self.state == "open" and self.handle in (handle, None):  # None: the driver has ended, and tells who waits
+            self.inflight.add(request_id, slot, deadline, request)
+            return
+        lost = self._lost_by
+        error = LinkError(*lost.args) if lost is not None else LinkError(f"lost the connection to {self.address}")
+        error.__cause__ = lost and lost.__cause__
+        slot.on_failure(error.about(remote=str(self.address), request=request, outcome_unknown=True))
+
     # ---- told by the driver, inside an entry
 
     def on_open(self, local: str, remote: str) -> None:
@@ -187,3 +199,17 @@ class Link:
         self.outbox_bytes = 0
         self.inflight.fail_all(error, sent=sent)
         self._owner.on_lost(self, error)
+
+
+def unsent(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
+    """What remains of the buffers after so many bytes went out.
+
+    >>> [bytes(part) for part in unsent([b"abc", b"de"], 2)]
+    [b'c', b'de']
+    """
+    for index, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            head = memoryview(buffer)[sent:] if sent else buffer
+            return [head, *buffers[index + 1 :]]
+        sent -= len(buffer)
+    return []

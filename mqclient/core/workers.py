@@ -42,6 +42,8 @@ class Workers(Generic[J]):
         self._keys: set[Hashable] = set()
         """Keys of which a job runs."""
         self._idle: list[Wake] = []
+        self._own_threads = getattr(driver, "loop", None) is None
+        """So that whatever a job raises, as SystemExit, ends the job and nothing else; a loop is the user's."""
 
     @property
     def waiting(self) -> int:
@@ -139,8 +141,11 @@ class Workers(Generic[J]):
             error: BaseException | None = None
             try:
                 outcome = self._call(entry[1])
-            except Exception as failure:
+            except BaseException as failure:
                 error = failure
+                if not (self._own_threads or isinstance(failure, Exception)):
+                    self._end(entry, None, error, more=False)
+                    raise
             if error is None and isawaitable(outcome):
                 return self._await(entry, outcome)
             entry = self._end(entry, outcome, error, more=left > 0)
@@ -153,8 +158,8 @@ class Workers(Generic[J]):
             outcome = await awaitable
         except BaseException as failure:
             error = failure
-            if not isinstance(failure, Exception):  # cancelled: the job ends all the same
-                raise
+            if isinstance(failure, GeneratorExit) or not (self._own_threads or isinstance(failure, Exception)):
+                raise  # closed or cancelled: the job ends all the same
         finally:
             self._end(entry, outcome, error, more=False)
 

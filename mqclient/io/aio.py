@@ -20,7 +20,7 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, DeadlineError, MQError
 from mqclient.io import leaving
-from mqclient.io.sockets import name_of, tune
+from mqclient.io.sockets import name_of, reading_into, tune
 from mqclient.io.tls import Encrypted
 
 T = TypeVar("T")
@@ -30,7 +30,6 @@ logger = logging.getLogger("mqclient.io")
 _FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 """There `writelines` never tells that the transport is full (CVE-2024-12254); and one to a transport that is closing
 makes the loop watch a descriptor that is about to be closed: its next owner would never be read."""
-_READ_SIZE = 128 * 1024
 LINGER = 3.0
 """Seconds for the last bytes of a connection that is being closed."""
 _DRAIN = 0.5
@@ -277,8 +276,8 @@ class AsyncioDriver:
 class Connection(asyncio.BufferedProtocol):
     """The driver's handle of a link, for one epoch of it: the protocol of a transport.
 
-    It reads into a buffer of its own: fresh `bytes` of the loop's 256 KiB cost more than the rest of a small read.
-    Readers copy what they keep.
+    It reads into the frame reader's buffer, without a copy, or, where that has no vacancy, into one of its own: fresh
+    `bytes` of the loop's 256 KiB would cost more than the rest of a small read.
     """
 
     def __init__(self, driver: AsyncioDriver, link: Link) -> None:
@@ -290,7 +289,7 @@ class Connection(asyncio.BufferedProtocol):
         self._driver = driver
         self._linger: asyncio.TimerHandle | None = None
         self._paused = False
-        self._room = memoryview(bytearray(_READ_SIZE))
+        self._vacancy, self._filled = reading_into(link.reader)
 
     # ---- called by the driver
 
@@ -356,13 +355,13 @@ class Connection(asyncio.BufferedProtocol):
             self.link.on_open(name_of(local), name_of(remote))
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._room
+        return self._vacancy()
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
             with self._driver.enter():
                 if self.link is not None:
-                    self.link.on_bytes(self._room[:nbytes])
+                    self.link.on_frames(self._filled(nbytes))
         except Exception as error:
             logger.exception("what %s sent could not be handled", self.link.remote if self.link else "a peer")
             self._lose(error)

@@ -29,14 +29,16 @@ def borrow(
 ) -> None:
     """Read until the slot is done, if nobody else reads; back early if that takes long or the waiter is woken."""
     reading = connection.reading
-    began = inf
+    quick = False
     try:
-        if reading.acquire(False) and connection.link is not None and connection.sock is not None:
+        if connection.claim() and connection.link is not None and connection.sock is not None:
             if not connection.borrowed:
                 connection.borrowed = True
                 reader.watch(connection)
             bell = waiter.bell = desk.own_bell()
             began = monotonic()
+            quick = began - connection.reader.last_borrow < _QUICK
+            connection.reader.last_borrow = inf
             until = began + (_SECONDS if slot.expects_reply else _MOMENT)
             if deadline is not None and deadline < until:
                 until = deadline
@@ -53,7 +55,7 @@ def borrow(
     finally:
         waiter.bell = None
         if reading._is_owned():  # type: ignore[attr-defined]
-            _give_back(connection, reader, began)
+            _give_back(connection, reader, quick)
 
 
 def glance(connection: Connection, reader: ReaderThread, slot: Slot[Any], deadline: float | None, gong: int) -> bool:
@@ -67,12 +69,13 @@ def glance(connection: Connection, reader: ReaderThread, slot: Slot[Any], deadli
         ms = min(ms, int((deadline - monotonic()) * 1000) + 1)
     try:
         if ms > 0 and reading.acquire(False) and connection.parked and connection.link is not None:
-            wait = connection.wait
+            wait = None if connection.lent else connection.wait
+            connection.reader.last_borrow = inf
             if wait is not None and not wait(connection.fd, ms, gong):
                 reader.read(connection)
     finally:
         if reading._is_owned():  # type: ignore[attr-defined]
-            connection.last_borrow = monotonic()
+            connection.reader.last_borrow = monotonic()
             reading.release()
             if connection.closing or connection.broken is not None:
                 reader.hand(connection)
@@ -85,18 +88,18 @@ def streams(connection: Connection) -> bool:
     return link is not None and monotonic() - link.last_read < _MOMENT
 
 
-def _give_back(connection: Connection, reader: ReaderThread, began: float) -> None:
+def _give_back(connection: Connection, reader: ReaderThread, quick: bool) -> None:
     """Callers that come one after the other leave the connection switched off in the poller.
 
     That saves two system calls each, and the reader thread a wake-up for every reply that is quicker than we are. Not
     where the reader thread has things of its own to read: those would wait for `reader.PARK`.
     """
-    quick = began - connection.last_borrow < _QUICK
-    connection.last_borrow = monotonic()
+    connection.reader.last_borrow = monotonic()
     connection.streak += 1
     done = False
     try:
-        if connection.streak > _STREAK and (quick or connection.parked) and connection.link is not None:
+        goes_on = (quick or connection.parked) and connection.can_park and connection.link is not None
+        if connection.streak > _STREAK and goes_on:
             if not connection.parked:
                 reader.park(connection)
         elif connection.sock is not None:

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
+from threading import get_ident
+from time import monotonic, sleep
 from typing import Any
 
-from mqclient.core.link import Link
+from mqclient.core.link import Buffer, Link, unsent
 from mqclient.io.poller import READ, WRITE
-from mqclient.io.sockets import GATHER, Buffer, unsent
+from mqclient.io.sockets import GATHER
 
 SendNow = Callable[[int, Sequence[Buffer]], int]
 AGAIN = (-errno.EAGAIN, -errno.EWOULDBLOCK, -errno.EINTR)
@@ -38,10 +40,15 @@ class Connection:
         self.reading = threading.RLock()  # it tells whether it is ours, also after Ctrl-C
         self.borrowed = False
         """Switched off in the poller: a caller reads, or did a moment ago."""
+        self.lent = 0
+        """Not 0: a row of callers reads, one after the other (`Lane` in mqclient/_native/pulsar.pyi), and nobody else,
+        whoever holds `reading`; but the thread of this number, which tells the engine what it read. Set by who holds
+        `reading`, taken back by the last one of the row."""
         self.parked = False
+        """Nobody listens to it: the next caller is about to come, and the reader thread looks whether they still do."""
+        self.can_park = hasattr(link.reader, "look_after")
         self.streak = 0
         """Borrowed reads since the reader thread read something last."""
-        self.last_borrow = 0.0
         self.writing = False
         self.handed = False
         self.blocked = False
@@ -55,7 +62,7 @@ class Connection:
         """Why writing or reading failed; the reader thread ends the connection."""
         self.final: list[Buffer] = []
         """What the outbox held when the link left."""
-        self._reader: Any = link.reader
+        self.reader: Any = link.reader
         self._send_now = send_now
         self.receive_now: Callable[[], tuple[list[Any], int]] | None = None
         """`receive` in one native call, where the reader has it."""
@@ -75,10 +82,10 @@ class Connection:
             self._tls_lock = threading.Lock()  # OpenSSL allows one call at a time on one connection
             self._send_now = None
         else:
-            native = getattr(self._reader, "receive_into", None)
+            native = getattr(self.reader, "receive_into", None)
             if native is not None:
                 self.receive_now = partial(native, self.fd)
-            self.wait = getattr(self._reader, "wait", None)
+            self.wait = getattr(self.reader, "wait", None)
             self.writes_at_once = self._send_now is not None
         if self.receive_now is None:
             self._room = memoryview(bytearray(_READ_SIZE))
@@ -94,6 +101,22 @@ class Connection:
 
     # ---- reading, by whoever holds `reading`
 
+    def claim(self) -> bool:
+        """Whether `reading` is ours now, without waiting."""
+        if not self.reading.acquire(False):
+            return False
+        if self.lent and self.lent != get_ident():
+            self.reading.release()
+            return False
+        return True
+
+    def take_over(self, seconds: float) -> None:
+        """Take `reading`, whoever has it, at the latest after so long: all who read are told to go."""
+        until = monotonic() + seconds
+        self.reading.acquire(timeout=seconds)
+        while self.lent and monotonic() < until:  # who holds `reading` keeps new ones out
+            sleep(0.001)
+
     def receive(self) -> tuple[list[Any], int]:
         """The frames of one read; bytes read, 0 at the end of the stream, or -errno."""
         if self.receive_now is not None:
@@ -108,7 +131,7 @@ class Connection:
         except OSError as error:
             self.broken = error
             return [], -(error.errno or errno.EIO)
-        return (self._reader.feed(self._room[:count]) if count else []), count
+        return (self.reader.feed(self._room[:count]) if count else []), count
 
     def _receive_tls(self) -> tuple[list[Any], int]:
         """All that is decrypted already: the poller does not see what OpenSSL holds."""
@@ -132,7 +155,7 @@ class Connection:
             if not count:
                 return frames, total  # the next read tells the end again
             total += count
-            frames += self._reader.feed(self._room[:count])
+            frames += self.reader.feed(self._room[:count])
 
     # ---- writing, by whoever has claimed it
 

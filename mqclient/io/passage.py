@@ -14,7 +14,7 @@ from mqclient.io.poller import Bell
 class Passage:
     """One connection's, for as long as its `link` stays: see `Lane` in mqclient/_native/pulsar.pyi.
 
-    Who goes this way holds `reading`, looks whether the connection is parked, whether somebody writes and whether
+    Who goes this way has the connection `lent`, looks whether it is parked, whether somebody writes and whether
     something is to be written, and then writes, all without letting go of the GIL: nobody comes in between. Whatever
     else is read goes to `dispatch`; what could not be written stands in the outbox, and the connection in `handed`.
     """
@@ -31,6 +31,7 @@ class Passage:
         "reader",
         "reading",
         "ring",
+        "taken",
     )
 
     def __init__(
@@ -56,4 +57,6 @@ class Passage:
         """Ends the waiting: the client is being closed."""
         self.mine = mine
         """Whether this thread is inside an entry."""
+        self.taken = False
+        """Somebody is on his way through: who reads for him may run a callback that wants to go this way, too."""
         self._bells = ring, bell  # or their numbers might become somebody else's

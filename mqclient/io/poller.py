@@ -62,9 +62,11 @@ class NoBell(Bell):
 
 
 class Poller(Protocol):
-    """Descriptors and what is awaited of them. `shared`: other threads may change a mask while one waits."""
+    """Descriptors and what is awaited of them. `shared`: other threads may change a mask while one waits, and `fd` is
+    readable when one of them is ready."""
 
     shared: bool
+    fd: int
 
     def set(self, fd: int, mask: int) -> None:
         """Begin to watch, or change for what."""
@@ -83,6 +85,7 @@ class EpollPoller:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
+        self.fd = self._epoll.fileno()
         self._known: set[int] = set()
 
     def set(self, fd: int, mask: int) -> None:
@@ -109,6 +112,7 @@ class SelectorPoller:
     """Anywhere else: the reader thread alone changes masks, so reading is not lent out."""
 
     shared = False
+    fd = -1
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

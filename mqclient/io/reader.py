@@ -94,6 +94,15 @@ class ReaderThread:
         self._parked.add(connection)
         self.wake()
 
+    def gives_up(self, connection: Connection, now: float) -> bool:
+        """Whether it is parked now for callers that are about to come, where callers may read at all."""
+        if self.lends:
+            connection.reader.last_borrow = now
+            connection.borrowed = True
+            self.watch(connection)
+            self.park(connection)
+        return self.lends
+
     def alarm_is(self, when: float) -> None:
         """Race: the thread notes until when it sleeps, *then* looks at the alarm again; the driver wrote the alarm,
         *then* looks here until when it sleeps. A later alarm, or one while it is awake, costs no wake-up."""
@@ -163,14 +172,14 @@ class ReaderThread:
 
     def _run(self) -> None:
         while not self._finished():
-            events = self._poller.wait(self._sleep_seconds())
+            events = self._wait(self._sleep_seconds())
             self._asleep_until = -inf
             try:
                 self._turn(events)
             except Exception:  # a bug of ours or of an engine must not end the thread that everybody waits for
                 logger.exception("the reader thread met an error")
         for connection in list(self._connections.values()):
-            connection.reading.acquire(timeout=LINGER)  # who borrowed it was woken before
+            connection.take_over(LINGER)  # who borrowed it was woken before
             self._close_connection(connection)
         for dial in self._dials.values():
             dial.abandon()
@@ -182,7 +191,15 @@ class ReaderThread:
             return False
         return not (self._new or self._handed or self._connections) or monotonic() >= self._stop_at
 
-    def _sleep_seconds(self) -> float | None:
+    def _wait(self, seconds: float) -> list[tuple[int, int]]:
+        """What the poller has; nothing as well, if somebody is to look whether callers still come."""
+        parked = [connection.reader for connection in list(self._parked)]
+        if parked and seconds:
+            parked[0].look_after(self._poller.fd, parked, PARK, seconds)  # its bell, also for a new one
+            seconds = 0.0
+        return self._poller.wait(None if seconds == inf else seconds)
+
+    def _sleep_seconds(self) -> float:
         if self._handed or self._new:  # by ourselves: nobody rang
             return 0.0
         while True:
@@ -196,9 +213,7 @@ class ReaderThread:
                 until = min(until, connection.linger_until)
         if self._stop_at is not None:
             until = min(until, self._stop_at)
-        if self._parked:
-            until = min(until, monotonic() + PARK)
-        return None if until == inf else max(0.0, until - monotonic())
+        return max(0.0, until - monotonic())
 
     def _turn(self, events: list[tuple[int, int]]) -> None:
         bell = self._bell
@@ -228,7 +243,7 @@ class ReaderThread:
 
     def _unpark(self, before: float) -> None:
         for connection in list(self._parked):
-            if connection.last_borrow < before and connection.reading.acquire(False):
+            if connection.reader.last_borrow < before and connection.claim():
                 self._parked.discard(connection)
                 connection.parked = connection.borrowed = False
                 self.watch(connection)
@@ -251,7 +266,7 @@ class ReaderThread:
             self.watch(connection)
             self._handed.append(connection)
         if mask & ~WRITE:
-            if connection.reading.acquire(False):
+            if connection.claim():
                 try:
                     connection.streak = 0
                     self.read(connection)
@@ -312,7 +327,7 @@ class ReaderThread:
         if not over and not connection.writing and not connection.half_closed:
             connection.half_close(now + _DRAIN)
             over = connection.broken is not None
-        if over and connection.reading.acquire(False):
+        if over and connection.claim():
             self._close_connection(connection)
 
     def _close_connection(self, connection: Connection) -> None:

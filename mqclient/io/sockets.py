@@ -1,14 +1,14 @@
-"""Owns how our sockets are set up, and what is left of a list of buffers after a partial write."""
+"""Owns how our sockets are set up, and where a loop reads to."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-
-Buffer = bytes | bytearray | memoryview
+from collections.abc import Callable
+from typing import Any
 
 GATHER = 1000
 """Buffers of one gathering write; systems allow 1024."""
+_READ_SIZE = 128 * 1024
 
 
 def tune(sock: socket.socket) -> None:
@@ -27,23 +27,17 @@ def tune(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, number, value)
 
 
+def reading_into(reader: Any) -> tuple[Callable[[], memoryview], Callable[[int], list[Any]]]:
+    """Where the next bytes are received, and what takes note that so many came: the frames that are now complete."""
+    if hasattr(reader, "vacancy"):
+        return reader.vacancy, reader.filled
+    room = memoryview(bytearray(_READ_SIZE))
+    return lambda: room, lambda count: reader.feed(room[:count])
+
+
 def name_of(address: object) -> str:
     """`getsockname()` or `getpeername()` as host:port."""
     if isinstance(address, tuple) and len(address) >= 2:
         host, port = address[0], address[1]
         return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
     return str(address)
-
-
-def unsent(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """What remains of the buffers after so many bytes went out.
-
-    >>> [bytes(part) for part in unsent([b"abc", b"de"], 2)]
-    [b'c', b'de']
-    """
-    for index, buffer in enumerate(buffers):
-        if sent < len(buffer):
-            head = memoryview(buffer)[sent:] if sent else buffer
-            return [head, *buffers[index + 1 :]]
-        sent -= len(buffer)
-    return []

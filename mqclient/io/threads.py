@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
@@ -19,6 +20,7 @@ from mqclient.errors import ClosedError, DeadlineError
 from mqclient.io import fork
 from mqclient.io.borrow import borrow, glance, streams
 from mqclient.io.connection import Connection, SendNow
+from mqclient.io.nested import EnteredTwice, refuse_nested
 from mqclient.io.passage import Passage
 from mqclient.io.poller import Bell
 from mqclient.io.pool import UserThreads
@@ -34,10 +36,6 @@ _ROUNDS = 8
 """How often a leaving caller looks for more to write: one caller must not write for all others without end."""
 _BORROWERS = 2
 """With more callers waiting, one reader thread serves them better (measured)."""
-
-
-class EnteredTwice(RuntimeError):
-    """A bug of ours: what may only run outside ran inside."""
 
 
 class ThreadsDriver:
@@ -141,11 +139,10 @@ class ThreadsDriver:
     def _inside_already(self) -> None:
         """We hold the lock and come in again: a bug, or Ctrl-C in the moment before leaving began.
 
-        Only the main thread is interrupted so; there we leave for the one that could not. (If it was the bug after
-        all, the outer leaving finds that the entry is not its own any more.)
+        Only the main thread is interrupted so; there we leave for the one that could not. That one's frames are gone;
+        where there are any, a signal handler or a finalizer came while they were at work, and may not disturb them.
         """
-        if threading.current_thread() is not threading.main_thread():
-            raise EnteredTwice("entered twice: a callback ran inside the engine")
+        refuse_nested(sys._getframe(1))
         self._lock.release()  # the lock counts, and this was the second time
         self.__exit__(None, None, None)
         self._lock.acquire()
@@ -247,7 +244,9 @@ class ThreadsDriver:
         self._start().wake()
 
     def wants_write(self, link: Link) -> None:
-        connection: Connection = link.handle
+        connection: Connection | None = link.handle
+        if connection is None:  # the driver has ended, and tells who waits
+            return
         self._last = connection
         if not connection.writing:
             connection.writing = True
@@ -267,15 +266,24 @@ class ThreadsDriver:
     def run_user(self, call: Callable[[Any], Any], argument: Any) -> None:
         self._deliveries.append((self._users.run, [(call, argument)]))
 
-    def passage(self, link: Link) -> Passage | None:
+    def passage(self, link: Link, company: bool = False) -> Passage | None:
         """Where native code may send and read the answer by itself, see io/passage.py; None while callers do not come
-        one after the other."""
+        one after the other, nor, with `company` (inside an entry), several of them all the time."""
         connection: Connection | None = link.handle
         reader = self._reader
-        if connection is None or reader is None or not (connection.parked and connection.writes_at_once):
+        if connection is None or reader is None or not connection.writes_at_once:
             return None
-        gong = self._gong = self._gong or Bell()
-        return reader.passage(connection, link, gong, self._lock._is_owned)  # type: ignore[attr-defined]
+        if not connection.parked and not (company and reader.gives_up(connection, self.now.mono)):
+            return None
+        return reader.passage(connection, link, self._own_gong(), self._lock._is_owned)  # type: ignore[attr-defined]
+
+    def _own_gong(self) -> Bell:
+        """Race: two threads that made one each would wait for one that nobody rings."""
+        gong = self._gong
+        if gong is None:
+            with self._lock:
+                gong = self._gong = self._gong or Bell()
+        return gong
 
     # ---- what the face calls
 
@@ -293,10 +301,12 @@ class ThreadsDriver:
             with self._lock:
                 self._inside_already()
         connection = self._last
-        if connection is not None and connection.parked and reader is not None and self._alone(slot):
-            gong = self._gong = self._gong or Bell()
-            if glance(connection, reader, slot, deadline, gong.fd):
-                return slot.result()
+        if (
+            (connection is not None and connection.parked)
+            and (reader is not None and self._alone(slot))
+            and glance(connection, reader, slot, deadline, self._own_gong().fd)
+        ):
+            return slot.result()
         waiter = Waiter(self.deliver)
         # Race: we note ourselves, *then* look whether it is closed; closing says so, *then* wakes whoever is noted.
         waiting = self._callers if slot.expects_reply else self._waiting
@@ -304,7 +314,7 @@ class ThreadsDriver:
         slot.watch(waiter.on_done)
         try:
             if self._closed and not slot.done:
-                raise ClosedError("the client is closed")
+                raise ClosedError("the client is closed").about(outcome_unknown=slot.expects_reply)
             if connection is not None and reader is not None and self._lends(reader, waiting, connection):
                 borrow(connection, reader, self._desk, waiter, slot, deadline)
             if not slot.done:
@@ -326,7 +336,7 @@ class ThreadsDriver:
             left = None if deadline is None else deadline - monotonic()
             # Race: the slot may have become done, *then* woken us, since the look above: so look again, after `woken`.
             if waiter.woken and not slot.done:
-                raise ClosedError("the client was closed during the call")
+                raise ClosedError("the client was closed during the call").about(outcome_unknown=slot.expects_reply)
             if left is None or left > 0:
                 waiter.sleep(left)
                 continue

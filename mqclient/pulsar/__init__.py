@@ -8,6 +8,7 @@ with pulsar.Client("pulsar://127.0.0.1:6650") as client, client.producer("orders
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mqclient.errors import ConfigError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mqclient._native.pulsar import EARLIEST, LATEST, Message, MessageId
     from mqclient.config import TLS
     from mqclient.core.hooking import TraceContext, traceparent
+    from mqclient.pulsar import aio as aio
     from mqclient.pulsar.auth import Authentication, basic, mutual_tls, token
     from mqclient.pulsar.consumer_options import DeadLetter, Delays
     from mqclient.pulsar.encryption import Decryption, Encryption, Key
@@ -37,6 +39,8 @@ _CODEC = ("EARLIEST", "LATEST", "Message", "MessageId")
 
 def __getattr__(name: str) -> Any:
     """Imported when asked for: the engine does not load a face, and the broker not the client."""
+    if name == "aio":
+        return import_module("mqclient.pulsar.aio")
     if name in _FACE:
         from mqclient.pulsar import sync
 

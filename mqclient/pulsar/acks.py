@@ -134,6 +134,12 @@ class Acks:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.drop()
+
+    def drop(self) -> None:
+        """What waits is told to nobody; whoever comes next begins a group, and so comes in here."""
+        self.set.take_cumulative()
+        self.set.take()
 
     def _on_timer(self, now: Now) -> None:
         self._timer = None

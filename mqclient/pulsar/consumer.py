@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqclient.core.mailbox import Mailbox
-from mqclient.core.slot import Slot
+from mqclient.core.slot import Slot, failed
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.pulsar import requests
@@ -126,15 +126,23 @@ class ConsumerEngine:
         return [(self, list(messages))]
 
     def acks_due(self, signal: int) -> None:
+        self._check_told()
         self.acks.due(signal)
+
+    def _check_told(self) -> None:
+        """Closed, nothing is told any more: whoever acknowledges then hears of it."""
+        if self._failure is not None:
+            self.acks.drop()
+            raise self._failure
 
     def ack_cumulative(self, message: Any) -> None:
         self._check_cumulative()
+        self._check_told()
         self.acks.due(self.acks.add_cumulative(message))
 
     def ack_confirmed(self, messages: Iterable[Any]) -> Slot[Any]:
         """Acknowledge and have the broker's word for it."""
-        return self.acks.confirm(messages)
+        return self.acks.confirm(messages) if self._failure is None else failed(self._failure)
 
     def nack(self, messages: Iterable[Any]) -> None:
         for message in messages:
@@ -239,7 +247,7 @@ class ConsumerEngine:
             "active": self.active,
             "mailbox": self.intake.source.waiting,
             "unread": self.unsealer.unread,
-            "untold": self.intake.source.untold,
+            "untold": self.intake.untold,
             "acks_waiting": len(self.acks.set),
             "nacks_waiting": len(self.redelivery),
             "permits": self.permits.diagnose(),

@@ -13,6 +13,8 @@ from mqclient.pulsar.client import ClientEngine
 
 _ALONE = 8
 """After so many messages whose senders were alone, the next one may take the lane."""
+_COMPANY, _QUICK = 64, 0.001
+"""Or after so many of several threads, if they took no more than that each in the mean."""
 
 if TYPE_CHECKING:
     from mqclient._native.pulsar import MessageId
@@ -100,8 +102,8 @@ class Flights:
     Half of what a `Batch` each would cost a thread that sends, waits and sends again: 21 µs for 40 of its own code.
     """
 
-    __slots__ = ("_alone", "_client", "_flight", "_gathering", "_held", "_lane", "_owner", "_passage", "_pending",
-                 "_timeout", "express")  # fmt: skip
+    __slots__ = ("_alone", "_began", "_client", "_flight", "_gathering", "_held", "_joined", "_lane", "_owner",
+                 "_passage", "_pending", "_timeout", "express")  # fmt: skip
 
     def __init__(self, owner: ProducerEngine, gathering: Gathering, pending: Pending, held: Held) -> None:
         self._owner = owner
@@ -113,6 +115,9 @@ class Flights:
         self._flight: Flight | None = None
         self._alone = 0
         """Messages that found nobody else's on its way, in a row."""
+        self._joined = 0
+        """Messages, and when the first of them went; counted anew after `_COMPANY`."""
+        self._began = 0.0
         self._lane: Any = owner.client.impl.pulsar.Lane(owner.client.budget, Slot, self._give_up)
         self._passage = getattr(owner.client.driver, "passage", None)
         self.express: Callable[[Any], Slot[MessageId] | None] = self._lane.send
@@ -152,6 +157,9 @@ class Flights:
         counts["batches"] += 1
         queue = self._pending.queue
         self._alone = 0 if queue else self._alone + 1
+        if not self._joined:
+            self._began = now.mono
+        self._joined += 1
         if not queue or queue[-1] is not flight:
             self._pending.append(flight)
         if self._held.frames:
@@ -160,26 +168,37 @@ class Flights:
             flight.link.write(frame)
         return slot
 
-    def end(self) -> None:
-        """Nobody joins it any more: something else goes out behind it, or its connection is gone."""
-        self.shut()
+    def end(self, *, lost: bool = False) -> None:
+        """Nobody joins it any more: something else goes out behind it, or its connection is `lost`."""
+        self.shut(lost=lost)
         self._flight = None
 
     def landed(self) -> None:
-        """All of them have: who comes next may use the lane, if threads come one at a time."""
+        """All of them have: who comes next may use the lane, if threads come one at a time, or several of them all the
+        time."""
         flight = self._flight
-        if self._alone >= _ALONE and flight is not None and self._passage is not None:
-            passage = self._passage(flight.link)
+        alone, company = self._alone >= _ALONE, self._joined >= _COMPANY and self._in_company()
+        if (alone or company) and flight is not None and self._passage is not None:
+            passage = self._passage(flight.link, company)
             if passage is not None and not (self._gathering.late or self._held.frames):
                 self._lane.open(flight.entries, passage, self._gathering.next_sequence)
 
-    def shut(self) -> None:
-        """Nobody uses the lane any more; what is on its way there is one of the pending ones now."""
+    def _in_company(self) -> bool:
+        """Whether threads send so often that one of them nearly always waits. Who waits in the lane reads for all, and
+        while nobody does, what comes is read a few milliseconds late: not where messages come, too."""
+        connection = self._owner.attachment.connection
+        quick = self._client.driver.now.mono - self._began < self._joined * _QUICK
+        self._joined = 0
+        return quick and connection is not None and not connection.consumers
+
+    def shut(self, *, lost: bool = False) -> None:
+        """Nobody uses the lane any more; what is on its way there is one of the pending ones now. `lost`: its
+        connection is of no use, and what was left to be written will be sent anew."""
         lane = self._lane
         if not lane.opened:
             return
         flight = self._flight
-        self._gathering.next_sequence, sent = lane.shut(self._client.driver.now.mono + self._timeout)
+        self._gathering.next_sequence, sent, left = lane.shut(self._client.driver.now.mono + self._timeout)
         counts = self._owner.counts
         counts["messages"] += sent
         counts["batches"] += sent
@@ -188,6 +207,8 @@ class Flights:
             budget.bytes += flight.entries.size
             budget.items += flight.count
             self._pending.append(flight)
+            if left and not lost and flight.link.state == "open":
+                flight.link.write(*left)
 
     def _give_up(self) -> None:
         """Outside of any entry: its receipt takes its time."""

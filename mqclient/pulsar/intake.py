@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mqclient.pulsar")
 
+FEW = 32
+"""Entries taken whole that are told together at most: it is a sum over so many that says whether half a window is."""
+
 
 class Intake:
     """An entry is charged before anything is decided about it. It leaves to the user (told per half window) or by
@@ -178,6 +181,8 @@ class Intake:
 
     def on_taken(self, source: Any, taken: int) -> None:
         """The user took that many since it was told last."""
+        if self._by_batch:
+            source.half = min(self.permits.half, FEW)
         self.permits.release(taken + self._told_beyond(), self._reasons.DELIVERED, source.epoch)
         if not self._durable and source is self.source and source.last is not None:
             acks = self._consumer.acks
@@ -220,7 +225,8 @@ class Intake:
 
     def renew(self, epoch: int) -> None:
         """What came so far is of the past."""
-        self.source = self._make(self._consumer, epoch, 1 if self._by_batch else self.permits.half)
+        half = self.permits.half
+        self.source = self._make(self._consumer, epoch, min(half, FEW) if self._by_batch else half)
 
     def drop_waiting(self) -> None:
         """What was taken is told, what waits is dropped: both have their permits back."""
@@ -245,7 +251,9 @@ class Intake:
 
     def resize(self, window: int) -> None:
         self.permits.resize(window)
-        if self.source.half and not self._by_batch:
+        if self._by_batch:
+            self.source.half = min(self.source.half, self.permits.half)
+        elif self.source.half:
             self.source.half = self.permits.half
 
     # ---- asked by the consumer
@@ -254,6 +262,12 @@ class Intake:
     def last_taken(self) -> Any:
         """The id of the message that the user took last since the subscription was opened; None: none yet."""
         return self.id_of(self.source.last)
+
+    @property
+    def untold(self) -> int:
+        """Messages that the user took since it was told last."""
+        untold: int = self.source.untold + sum(self._beyond)
+        return untold
 
     @property
     def taken_in_part(self) -> tuple[int, int] | None:
@@ -314,13 +328,18 @@ class Intake:
             self.resize(window)
 
     def _whole(self, entry: Any, source: Any, batch: Any) -> list[Any]:
-        """The batch itself, which the mailbox counts as one message: the others' permits follow it in `on_taken`."""
+        """The batch itself, which the mailbox counts as one message: the others' permits follow it in `on_taken`.
+
+        The mailbox is to tell when half a window of messages was taken. It counts entries, so its mark becomes 1 as
+        soon as they are enough; `on_taken` alone raises it again, and tells of all that are here."""
         wanted = len(batch) if self.start.takes_whole(entry) else 0
         if wanted != entry.charged:
             with self._driver.enter():
                 self._settle(entry, source.epoch, batch, wanted)
         if wanted:
             self._beyond.append(wanted - 1)
+            if self.untold + 1 >= self.permits.half:
+                source.half = 1
         return [batch] if wanted else []
 
     def _told_beyond(self) -> int:

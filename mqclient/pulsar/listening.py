@@ -230,20 +230,20 @@ class Listening:
                 return None
             try:
                 outcome = handle(message)
-            except Exception as error:
+            except BaseException as error:
                 self._refuse(message, error)
-                continue
+                if self._stays or isinstance(error, Exception):
+                    continue
+                self._leave(lane, done)
+                raise
             if outcome is not None and isawaitable(outcome):
                 self._count(done)
                 return message, outcome
             done += 1
-            try:
-                signal = add(message)
-            except MQError:
-                continue  # its topic is not consumed any more
-            if signal:
-                with self._driver.enter():
-                    self._engine.acks_due(signal)
+            with suppress(MQError):  # its topic is not consumed any more, or nothing is
+                if signal := add(message):
+                    with self._driver.enter():
+                        self._engine.acks_due(signal)
         with self._driver.enter():
             self.handled += done
             self._go_on(lane)
@@ -256,12 +256,11 @@ class Listening:
             message, outcome = step
             try:
                 await outcome
-            except Exception as error:
+            except BaseException as error:
                 self._refuse(message, error)
-            except BaseException as error:  # cancelled: the lane goes on, the message comes again
-                self._refuse(message, error)
-                self._leave(lane, 0)
-                raise
+                if isinstance(error, GeneratorExit) or not (self._stays or isinstance(error, Exception)):
+                    self._leave(lane, 0)  # our own coroutine is closed, or cancelled: the lane goes on
+                    raise
             else:
                 with self._driver.enter():
                     self.handled += 1

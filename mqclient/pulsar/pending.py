@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from copy import copy
 
 from mqclient.core.driver import Now
 from mqclient.core.timers import Timer, Timers
@@ -71,7 +72,11 @@ class Pending:
                 return batch
         return None
 
-    def fail_all(self, error: MQError) -> None:
+    def fail_all(self, error: MQError, *, written: bool = False) -> None:
+        """`written`: perhaps, so the broker may have them; what comes later with the same error it has not."""
+        if written and not error.outcome_unknown:
+            cause, error = error.__cause__, copy(error).about(outcome_unknown=True)
+            error.__cause__ = cause
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None

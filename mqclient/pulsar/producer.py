@@ -87,6 +87,8 @@ class ProducerEngine:
         self._topic_epoch: int | None = None
         self._asked: Slot[Any] | None = None
         """PRODUCER, while it is not answered; who waits for exclusive access does so here."""
+        self._opened = False
+        """What is pending may have been written."""
         self._asleep = False
         """In a forked child until it is used."""
         self.on_wake: Callable[[], None] | None = None
@@ -305,7 +307,11 @@ class ProducerEngine:
         """Flush, say goodbye, and account for what is left."""
         if self.attachment.state == "closed":
             return
-        yield self.flush()
+        closed = ClosedError(f"the producer of {self.topic} is closed")
+        slot = self.flush()
+        self.failure = self.failure or closed  # whoever comes now would be sent, perhaps, and not learn of it
+        self._flights.end()
+        yield slot
         connection = self.attachment.connection
         if connection is not None and self.attachment.attached:
             connection.producers.pop(self.producer_id, None)
@@ -313,7 +319,7 @@ class ProducerEngine:
                 yield connection.request(requests.close_producer(self.producer_id), self.client.deadline())
             except MQError as error:
                 log.debug("closing the producer of %s: %s", self.topic, error)
-        self.abandon(ClosedError(f"the producer of {self.topic} is closed"))
+        self.abandon(closed)
 
     def give_up(self, error: MQError) -> None:
         """The first opening has no time left. One that still looks for its broker ends now by itself, and knows why."""
@@ -414,7 +420,7 @@ class ProducerEngine:
 
     def open_steps(self, connection: Connection, deadline: float) -> Steps[None]:
         connection.producers[self.producer_id] = self
-        self._flights.end()
+        self._flights.end(lost=True)
         self._asked = connection.request(self._producer_command(), deadline)
         try:
             reply = yield self._asked
@@ -430,6 +436,7 @@ class ProducerEngine:
             self._asked = None
         self.framer.name = reply.producer_name
         self.framer.schema_version = reply.schema_version or None
+        self._opened = True
         self._topic_epoch = reply.topic_epoch if reply.HasField("topic_epoch") else None
         if not self._named and self.options.initial_sequence_id is None:
             self._gathering.next_sequence = reply.last_sequence_id + 1
@@ -460,25 +467,28 @@ class ProducerEngine:
         )
 
     def on_lost(self, connection: Connection, cause: MQError) -> None:
-        self._flights.end()
+        self._flights.end(lost=True)
         self.attachment.on_lost(connection)
 
     def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
-        self._flights.end()
+        self._flights.end(lost=True)
         self.attachment.on_closed_by_broker(connection, broker_url)
 
     def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> None:
-        self._flights.end()
+        self._flights.end(lost=True)
         if self.attachment.on_migrated(connection, cluster) and self._asked is not None:
             self._asked.fail(LinkError(f"{self.topic} is in another cluster"))
 
     def on_failed(self, error: MQError) -> None:
         self.failure = error
-        self._flights.end()
+        self._flights.end(lost=True)
         self.client.leave(self)
         if self._asked is not None:
             self._asked.fail(error)
+        self._part()
+        self.pending.fail_all(error, written=self._opened)
         self._gathering.stop()
+        self._flights.end(lost=True)
         self.uncouple()
         self._held.stop()
         if self.framer.sealer is not None:
@@ -568,6 +578,9 @@ class ProducerEngine:
 
     def on_send_error(self, sequence_id: int, error: MQError) -> None:
         if error.code == ServerError.TopicTerminatedError:
+            if not self.counts["resent"]:  # else the broker may have them from before
+                self._part()
+                self.pending.fail_all(error)
             self.abandon(error)
         elif error.code in (ServerError.ChecksumError, ServerError.NotAllowedError):
             self._part()

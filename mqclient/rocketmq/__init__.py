@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mqclient.config import TLS
     from mqclient.core.hooking import TraceContext, traceparent
+    from mqclient.rocketmq import aio as aio
     from mqclient.rocketmq.model import (
         RESERVED_PROPERTIES,
         Account,
@@ -116,6 +117,8 @@ _WHERE: Final = {
 
 def __getattr__(name: str) -> Any:
     """Imported when asked for: the broker wants the codes and not the client."""
+    if name == "aio":
+        return import_module("mqclient.rocketmq.aio")
     if name not in _WHERE:
         raise AttributeError(f"module 'mqclient.rocketmq' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_WHERE[name]), name)

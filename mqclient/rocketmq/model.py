@@ -45,6 +45,13 @@ _RESERVED: Final = (
 RESERVED_PROPERTIES: Final = frozenset(_RESERVED.split())
 _OPTIONAL: Final = ("tag", "keys", "properties", "delay_level", "deliver_at", "deliver_after", "flag")
 
+_TIMINGS: Final[dict[str, tuple[str, Any, str]]] = {
+    "delay_level": ("DELAY", int, "one of the broker's levels, from 1 on, or 0, not delayed,"),
+    "deliver_at": ("TIMER_DELIVER_MS", int, "a datetime, or milliseconds since 1970,"),
+    "deliver_after": ("TIMER_DELAY_MS", (int, float), "a number of seconds"),
+}
+"""What delays a message: its property, the kinds of its value, and what to say of others."""
+
 
 class MessageQueue(NamedTuple):
     """One queue of a topic; sorts as in Java: by topic, broker, number."""
@@ -69,16 +76,19 @@ class Message(Outgoing):
     @property
     def timing(self) -> tuple[str, str] | None:
         """The property that delays it, and its value."""
-        given = [self.delay_level > 0, self.deliver_at is not None, self.deliver_after is not None]
-        if not any(given):
+        delays = {"deliver_at": self.deliver_at, "deliver_after": self.deliver_after}
+        given = [(name, value) for name, value in delays.items() if value is not None]
+        if self.delay_level:
+            given.append(("delay_level", self.delay_level))
+        if not given:
             return None
-        if sum(given) > 1:
+        if len(given) > 1:
             raise ConfigError("a message is delayed by one of delay_level, deliver_at and deliver_after, not by two")
-        if self.delay_level > 0:
-            return "DELAY", str(self.delay_level)
-        if self.deliver_at is not None:
-            return "TIMER_DELIVER_MS", str(self.deliver_at)
-        return "TIMER_DELAY_MS", str(round(1000 * (self.deliver_after or 0)))
+        name, value = given[0]
+        known, kinds, wanted = _TIMINGS[name]
+        if not isinstance(value, kinds) or value < 0:
+            raise ConfigError(f"{name}={value!r}: {wanted} is wanted")
+        return known, str(round(1000 * value) if name == "deliver_after" else value)
 
     def __repr__(self) -> str:
         tag = f", tag={self.tag!r}" if self.tag else ""
@@ -115,6 +125,10 @@ class Receipt(NamedTuple):
     @property
     def topic(self) -> str:
         return self.queue.topic
+
+
+if not TYPE_CHECKING:  # an attribute of the class: asked of each message of a batch, a call would cost twice as much
+    Receipt.ok = True
 
 
 class QueueFullError(MQError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 Parts = tuple[Any, ...]
 """The buffers of one column, as `MessageBatch.columns` gives them."""
@@ -19,19 +20,27 @@ class Column(NamedTuple):
     """Whether it is there when nobody chose columns."""
 
 
-class Piece(NamedTuple):
-    """Rows of one pull reply or entry: raw buffers by native name, and the values that all its rows share."""
+class Undecoded(Protocol):
+    """A codec's batch: its columns, and the rows of `more` batches behind its own."""
 
-    parts: Mapping[str, Parts]
+    def columns(self, names: Collection[str], more: Sequence[Any] = ()) -> Mapping[str, Parts]: ...
+
+
+class Piece(NamedTuple):
+    """Rows of one pull reply or entry, and the values that all its rows share."""
+
+    batch: Undecoded
     rows: int
+    size: int
+    """Bytes of it, about."""
     same: Mapping[str, Any]
     first: int
     last: int
     """Which of the rows are meant: from `first` to before `last`."""
 
     @property
-    def size(self) -> int:
-        return sum(memoryview(part).nbytes for parts in self.parts.values() for part in parts if part is not None)
+    def whole(self) -> bool:
+        return self.first == 0 and self.last == self.rows
 
 
 def array(kind: Any, parts: Parts, rows: int) -> Any:
@@ -63,6 +72,15 @@ def text_map(kind: Any, parts: Parts, rows: int) -> Any:
     return pa.Array.from_buffers(kind, rows, [None, offsets], children=[pairs])
 
 
+class Decoded(NamedTuple):
+    """Raw buffers by native name, and which of their rows are meant."""
+
+    parts: Mapping[str, Parts]
+    rows: int
+    first: int
+    last: int
+
+
 class Maker:
     """Makes record batches of one Arrow schema; what is the same in all rows is kept and sliced."""
 
@@ -75,23 +93,31 @@ class Maker:
         """Of each shared column the last value, and an array of it."""
 
     def record_batch(self, pieces: Sequence[Piece]) -> Any:
-        """One batch of them all. Small pieces are joined column by column, what they share is not made for each."""
+        """One batch of them all. What they share is not made for each."""
         import pyarrow as pa
 
+        decoded = self._decoded(pieces)
         arrays = [
-            self._native(kind, native, pieces) if native else self._shared(name, kind, pieces)
+            self._native(kind, native, decoded) if native else self._shared(name, kind, pieces)
             for name, kind, native in self._plan
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _native(self, kind: Any, native: str, pieces: Sequence[Piece]) -> Any:
+    def _decoded(self, pieces: Sequence[Piece]) -> list[Decoded]:
+        """By the codec at once; one by one where a range begins or ends within them."""
+        if all(piece.whole for piece in pieces):
+            rows = sum(piece.rows for piece in pieces)
+            first, *more = [piece.batch for piece in pieces]
+            return [Decoded(first.columns(self.native, more), rows, 0, rows)]
+        return [Decoded(piece.batch.columns(self.native), piece.rows, piece.first, piece.last) for piece in pieces]
+
+    def _native(self, kind: Any, native: str, decoded: Sequence[Decoded]) -> Any:
         import pyarrow as pa
 
         arrays = []
-        for piece in pieces:
-            made = array(kind, piece.parts[native], piece.rows)
-            whole = piece.first == 0 and piece.last == piece.rows
-            arrays.append(made if whole else made[piece.first : piece.last])
+        for parts, rows, first, last in decoded:
+            made = array(kind, parts[native], rows)
+            arrays.append(made if last - first == rows else made[first:last])
         joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         return joined if joined.type == kind else joined.cast(kind)
 
@@ -106,24 +132,23 @@ class Maker:
             if kept is None or kept[0] != value or len(kept[1]) < rows:
                 kept = self._repeated[name] = (value, pa.repeat(pa.scalar(value, kind), rows))
             return kept[1][:rows]
-        return pa.concat_arrays([pa.repeat(pa.scalar(value, kind), count) for value, count in runs])
+        if pa.types.is_integer(kind):
+            width = kind.bit_width // 8
+            data = b"".join([each.to_bytes(width, sys.byteorder, signed=True) * count for each, count in runs])
+            return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(data)])
+        return pa.concat_arrays([pa.repeat(pa.scalar(each, kind), count) for each, count in runs])
 
 
 def gathered(pieces: Iterable[Piece], maker: Maker, rows: int, size: int) -> Iterator[Any]:
-    """Record batches of so many rows or bytes: Spark does not join small ones.
-
-    A piece of a third of that goes alone: joining copies, which costs more than Spark gains."""
+    """Record batches of so many rows or bytes: Spark does not join small ones, and each costs it as much as hundreds of
+    rows."""
     held: list[Piece] = []
     count = total = 0
     for piece in pieces:
         new, more = piece.last - piece.first, piece.size
-        alone = 3 * more >= size
-        if held and (alone or count + new > rows or total + more > size):
+        if held and (count + new > rows or total + more > size):
             yield maker.record_batch(held)
             held, count, total = [], 0, 0
-        if alone:
-            yield maker.record_batch([piece])
-            continue
         held.append(piece)
         count += new
         total += more

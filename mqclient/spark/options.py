@@ -108,13 +108,13 @@ class Values:
     def names(self, name: str) -> tuple[str, ...]:
         return tuple(part.strip() for part in (self.get(name) or "").split(",") if part.strip())
 
-    def number(self, name: str) -> int | None:
+    def number(self, name: str, least: int = 1) -> int | None:
         text = self.get(name)
         if text is None:
             return None
-        number = int(text) if text.strip().isdecimal() else 0
-        if number < 1:
-            raise ConfigError(f"option {name}={text!r} is not a whole number above 0.")
+        number = int(text) if text.strip().isdecimal() else -1
+        if number < least:
+            raise ConfigError(f"option {name}={text!r} is not a whole number{' above 0' if least else ''}.")
         return number
 
     def flag(self, name: str) -> bool:

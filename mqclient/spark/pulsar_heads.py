@@ -49,7 +49,7 @@ class Heads:
             self._client = self._open.enter_context(pulsar_client(self._options.access))
         found = {}
         with reaching(SERVICE_URL, self._options.access):
-            if self._clock() - self._named_at >= self._options.refresh:
+            if self._due():
                 self._names = self._partitions()
                 self._named_at = self._clock()
             for topic in self._names:
@@ -155,6 +155,13 @@ class Heads:
             opening = self._client.reader(topic, start="latest", receiver_queue=0, timeout=self._options.timeout)
             reader = self._readers[topic] = self._open.enter_context(opening)
         return reader
+
+    def _due(self) -> bool:
+        """Partitions that were added count at once: to ask costs as much as one of them does. All topics of a namespace
+        cost more; what was assigned stays, and so does what has no partitions."""
+        named = self._options.pattern is None and not self._options.assign
+        grows = named and any("-partition-" in name for name in self._names)
+        return grows or self._clock() - self._named_at >= self._options.refresh
 
     def _partitions(self) -> list[str]:
         """What to open: every partition of every topic that is wanted."""

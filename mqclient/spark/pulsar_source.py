@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
@@ -37,6 +37,8 @@ OPTIONS: Final = PULSAR_SOURCE
 KEY: Final = "p"
 WINDOW: Final = 2000
 """Messages that brokers may send ahead of a task."""
+FETCHED: Final = 64
+"""Entries that a task takes at once, if so many wait."""
 FEW: Final = 20
 """Entries for which permits by entry are quick enough: an entry comes whole, however many messages it holds."""
 
@@ -95,25 +97,29 @@ def stream_ranges(
 def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:
     """All record batches of a range."""
     maker = Maker(arrow_schema, schema.by_name(COLUMNS))
-    return gathered(_pieces(options, part, maker), maker, options.batch_rows, options.batch_bytes)
+    return gathered(_pieces(options, part), maker, options.batch_rows, options.batch_bytes)
 
 
-def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
+def _pieces(options: ReadOptions, part: Range) -> Iterator[Piece]:
     given = reading(part.after, window(part), options.timeout)
     with client(options.access) as borrowed, borrowed.reader(part.topic, **given) as reader:
         place, reached = part.after, False
         while not reached:
-            batch = reader.receive_batch(options.timeout)
-            if batch is None:
+            # All that wait at once: to fetch each by itself costs as much as to read it.
+            batches: Sequence[Any] = reader.receive_many(FETCHED, options.timeout)
+            if not batches:
                 raise DeadlineError(
                     f"{part.topic}: nothing came for {options.timeout:g} s after {place}, and the end {part.upto} is "
                     "not reached (option timeoutSeconds); was the topic trimmed, or made anew?"
                 )
-            place = (batch.entry.ledger, batch.entry.entry, -1)
-            reached = place[:2] >= part.upto[:2]
-            first, last = _rows(batch, part)
-            if place[:2] <= part.upto[:2] and first < last:
-                yield Piece(batch.columns(maker.native), len(batch), _same(batch.entry, part), first, last)
+            for batch in batches:
+                entry = batch.entry
+                place = (entry.ledger, entry.entry, -1)
+                reached = place[:2] >= part.upto[:2]
+                first, last = _rows(batch, part)
+                if place[:2] <= part.upto[:2] and first < last:
+                    size = entry.uncompressed_size or len(entry.payload)
+                    yield Piece(batch, len(batch), size, _same(entry, part), first, last)
 
 
 def window(part: Range) -> int:

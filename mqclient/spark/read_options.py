@@ -116,7 +116,7 @@ def read_options(given: Mapping[str, str], table: tuple[Option, ...], format: st
         batch_bytes=values.number("arrowBatchBytes") or 1,
         timeout=float(values.number("timeoutSeconds") or 60),
         poll=(values.number("offsetPollIntervalMs") or 100) / 1000,
-        refresh=float(values.number("topicRefreshSeconds") or 10),
+        refresh=float(10 if (refresh := values.number("topicRefreshSeconds", least=0)) is None else refresh),
         expression=expression,
         sql=sql,
         max_records=values.number("maxRecordsPerPartition"),

@@ -235,10 +235,10 @@ def stream_ranges(
 def read(options: ReadOptions, part: Range, arrow_schema: Any) -> Iterator[Any]:
     """All record batches of a range."""
     maker = Maker(arrow_schema, schema.by_name(COLUMNS))
-    return gathered(_pieces(options, part, maker), maker, options.batch_rows, options.batch_bytes)
+    return gathered(_pieces(options, part), maker, options.batch_rows, options.batch_bytes)
 
 
-def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
+def _pieces(options: ReadOptions, part: Range) -> Iterator[Piece]:
     queue = part.queue
     same = {"topic": queue.topic, "broker": queue.broker, "queue": queue.number}
     given: dict[str, Any] = {
@@ -256,7 +256,7 @@ def _pieces(options: ReadOptions, part: Range, maker: Maker) -> Iterator[Piece]:
             batch = consumer.receive_batch(BATCH, options.timeout)
             if batch is not None:
                 position = batch.last_offset + 1
-                yield Piece(batch.columns(maker.native), len(batch), same, 0, len(batch))
+                yield Piece(batch, len(batch), batch.size, same, 0, len(batch))
             elif not consumer.ended:
                 raise DeadlineError(
                     f"{queue}: nothing came for {options.timeout:g} s after offset {position}, "

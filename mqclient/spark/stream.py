@@ -24,6 +24,8 @@ VERSION: Final = 1
 TRIES: Final = 3
 MOMENT: Final = 1.0
 """Seconds for which ends that were seen will do where later ones would change nothing."""
+AWAKE: Final = 0.01
+"""Seconds between two looks when there was something just now; each look that finds nothing doubles them."""
 Offset = dict[str, Any]
 
 
@@ -47,6 +49,8 @@ class Tracker:
         self._begun = False
         self._seen: Mapping[Any, Any] = {}
         self._seen_at = float("-inf")
+        self._pause = 0.0
+        """How long after a look the next one may come, where it is asked for sooner."""
         self._full_at = clock()
         """When a batch was last large enough, or the stream began: `minOffsetsPerTrigger` waits from here."""
         self._target: Mapping[Any, Any] | None = None
@@ -57,18 +61,26 @@ class Tracker:
         return {"v": VERSION, "start": self._options.start or LATEST}
 
     def latest(self, start: Offset, limit: Limit | None) -> Offset:
-        """How far a batch from `start` on goes; the very `start` if there is nothing for one, or not enough."""
-        system, there = self._system, self._plenty(start, limit) or self._look()
+        """How far a batch from `start` on goes; the very `start` if there is nothing for one, or not enough.
+
+        Spark believes that (`processAllAvailable`, `availableNow`): "nothing" is what brokers say after it was asked.
+        """
+        system, there = self._system, self._plenty(start, limit)
+        if there is None:
+            self._rest()
+            there = self._look()
         starts, init = self._starts(start, there)
         now = system.heads(there)
         heads = now if self._target is None else self._target
         # A queue that is gone keeps its place. One that went back was made anew: only `ranges` may accept that.
         ends = starts | {key: head for key, head in heads.items() if not self._is_past(starts, key, head, now)}
         if "start" not in start and (ends == starts or self._too_few(starts, ends, limit)):
+            self._pause = min(max(AWAKE, 2 * self._pause), self._options.poll)
             return start
         if limit is not None:
             ends = within(limit, ends, self._ahead(starts, ends, limit.size is not None), system.advance)
         self._full_at = self._clock()
+        self._pause = 0.0
         found: Offset = {"v": VERSION, system.KEY: system.nested(ends)}
         return found | ({"init": system.nested(init)} if init else {})
 
@@ -96,10 +108,11 @@ class Tracker:
 
     def report(self) -> Offset:
         """Where the queues end, as it was seen last: for those who look at lag."""
-        return {"v": VERSION, self._system.KEY: self._system.nested(self._system.heads(self._look()))}
+        return {"v": VERSION, self._system.KEY: self._system.nested(self._system.heads(self._look(MOMENT)))}
 
     def commit(self, end: Offset) -> None:
         """Everything up to here was processed. Never raises: Spark would end the query."""
+        self._pause = 0.0  # a batch begins, of this source or of another one of the query: that must not wait for us
         if self._system.KEY in end:
             self._committer.tell(self._system.flat(end, "end"))
 
@@ -150,24 +163,30 @@ class Tracker:
             self._asked = (asked, self._heads.measure(starts, ends, self._seen, sized))
         return self._asked[1]
 
+    def _rest(self) -> None:
+        """Spark asks a hundred times a second while idle. No earlier look will do, so the answer waits for the next."""
+        left = self._seen_at + self._pause - self._clock()
+        if left > 0:
+            self._sleep(left)
+
     def _look(self, age: float = 0.0) -> Mapping[Any, Any]:
-        """Asked a hundred times a second while idle: brokers are asked less often, and may fail for a while."""
-        if self._clock() - self._seen_at >= max(age, self._options.poll):
-            for tries in range(TRIES, 0, -1):
-                try:
-                    self._seen = self._heads.look()
-                    if not self._begun:
-                        self._heads.begin(self._seen)
-                        self._begun = True
-                    break
-                except MQError as error:
-                    if not error.retriable or (tries == 1 and not self._seen):
-                        raise
-                    log.warning("%s: cannot see where the queues end: %s", self._system.FORMAT, error)
-                    if self._seen:
-                        break  # the last known ends will do
-                    self._sleep(1.0)
-            self._seen_at = self._clock()
+        """What there is now, or was seen so many seconds ago. Brokers may fail for a while."""
+        if self._clock() - self._seen_at < age:
+            return self._seen
+        for left in reversed(range(TRIES)):
+            try:
+                self._seen = self._heads.look()
+                if not self._begun:
+                    self._heads.begin(self._seen)
+                    self._begun = True
+                break
+            except MQError as error:
+                if not error.retriable or not (left or self._seen):
+                    raise
+                log.warning("%s: cannot see where the queues end: %s", self._system.FORMAT, error)
+            if left:
+                self._sleep(1.0)  # after the last try the ends that were known will do
+        self._seen_at = self._clock()
         return self._seen
 
     def _checked(self, offset: Offset) -> Offset:

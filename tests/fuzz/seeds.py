@@ -30,7 +30,11 @@ def remoting_frames() -> list[bytes]:
     fields = {"é": "中", "topic": "T" * 300, "empty": "", "k" * 40: "😀"}
     encode = select("pure").remoting.encode_frame
     made = [encode(11, -1, fields=fields, remark="r", body=b"x" * 50, serialize=form, flag=1) for form in (0, 1)]
-    return [*recorded, odd, *made]
+    stored = [{"queueId": "3", "queueOffset": "7", "msgId": text} for text in ("AB,CD", "AB,CD,EF", "AB", ",", "é,中")]
+    answers = [
+        encode(0, 5, fields=fields, flag=1) for fields in (*stored, {"queueOffset": "1e3"}, {"queueId": "9" * 30})
+    ]
+    return [*recorded, odd, *made, *answers]
 
 
 @functools.cache

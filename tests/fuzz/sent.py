@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import threading
 from random import Random
 from time import time_ns
 from typing import Any
@@ -71,6 +72,8 @@ def run_sent_singly(impl: Impl, data: bytes, random: Random) -> None:
     if frames:
         alone = impl.pulsar.EntryFlight(producer, text_of(name), 1, LIMIT, version)
         go_by_lane(impl, alone, plain[places.index(0)], rows[0], told or b"", random)
+        together = impl.pulsar.EntryFlight(producer, text_of(name), 1, LIMIT, version)
+        go_together(impl, together, plain[places.index(0)], rows[0], told or b"", random)
     join_batch(impl, [*plain, *odd], random)
 
 
@@ -131,6 +134,36 @@ def go_by_lane(impl: Impl, flight: Any, message: Any, row: tuple[int, int], told
         assert road.lane.send(message) is None
         assert [(one[2], one[4]) for one in flight.part()] == ([] if slot.done else [(row[1], slot)])
         assert not slot.done or slot.result().partition == 1
+    road.close()
+
+
+def go_together(impl: Impl, flight: Any, message: Any, row: tuple[int, int], told: bytes, random: Random) -> None:
+    """Of several who wait at once each has its own receipt, or a slot for it; nobody is forgotten."""
+    road = Road(impl.pulsar, flight)
+    if not road.open(row[1]):  # nobody opens the twin's
+        road.close()
+        return
+    right = b"".join(impl.pulsar.encode_receipt(row[0], row[1] + place, 3, place) for place in range(3))
+    at = random.choice([0, len(told), len(right)])
+    said = (told[:ROOM] + right, right[:at] + told[:ROOM] + right[at:])[random.randrange(2)]
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(road.lane.send(message))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    cut = random.randrange(len(said) + 1)
+    road.peer.sendall(said[:cut])
+    road.peer.sendall(said[cut:])
+    road.end_bell.ring()  # nobody waits for what does not come
+    for thread in threads:
+        thread.join()
+    assert not road.connection.lent
+    assert road.reading.acquire(False)
+    road.lane.shut(1.0)
+    slots = [slot for slot in found if slot is not None]  # None: as above, it is too large
+    waiting = [slot for slot in slots if not slot.done]
+    assert len(found) == 3
+    assert all(slot.result().ledger >= 0 for slot in slots if slot.done)
+    assert sorted(map(id, waiting)) == sorted(id(one[4]) for one in flight.part())
     road.close()
 
 

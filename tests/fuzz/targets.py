@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mqclient._impl import Impl, select
 from mqclient.errors import ConfigError, ProtocolError
 from mqclient.rocketmq.model import MessageQueue, Receipt
-from tests.fuzz import seeds, sent, written
+from tests.fuzz import crossing, seeds, sent, written
 from tests.fuzz.mutator import Repair
 
 LIMIT = 1 << 20
@@ -136,14 +136,16 @@ def whole_record(data: bytearray) -> None:
 def run_remoting_feed(impl: Impl, data: bytes, random: Random) -> None:
     names = ("topic", "\u00e9", "queueId")
     for frame in feed(impl.remoting.FrameReader(LIMIT), data, random, LARGE_REMOTING):
+        ids = ["id"] * random.randrange(4)
+        in_place = impl.remoting.receipts(Receipt, frame, MessageQueue("t", "b", 3), ids, "SEND_OK")
         picked = frame.pick(names)
         frame.field("topic")
         frame.field("\u00e9", "none")
         touch(frame)
         assert picked == frame.pick(names) == tuple(frame.fields.get(name) for name in names)
-        ids = ["id"] * random.randrange(4)
         said = impl.remoting.receipts(Receipt, frame, MessageQueue("t", "b", 3), ids, "SEND_OK")
         assert [type(one) for one in said] == [Receipt] * len(ids)
+        assert said == in_place, "of fields that are decoded, and where they lie"
         frame.field("topic")
 
 
@@ -315,6 +317,7 @@ TARGETS = {
     "remoting.ids": Target(seeds.offset_ids, run_offset_id),
     "remoting.written": Target(written.messages_to_send, written.run_remoting_written),
     "remoting.columns": Target(written.remoting_columns, written.run_remoting_columns),
+    "remoting.crossing": Target(seeds.remoting_frames, crossing.run_crossing, whole_frame),
     "pulsar.feed": Target(seeds.pulsar_frames, run_pulsar_feed, whole_pulsar_frame),
     "pulsar.decode_messages": Target(seeds.pulsar_entries, run_pulsar_messages, whole_entry),
     "pulsar.message_id": Target(seeds.message_ids, run_message_id),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,11 @@ def test_decoders_stand_guided_fuzzing_and_a_planted_read_is_found(scale: str) -
         assert f"{name}: the planted read was found" in done.stdout
     for name in TARGETS:
         assert f"{name}: no finding" in done.stdout
+
+
+def test_the_targets_import_nothing_that_the_guided_venv_has_not() -> None:
+    without = "import sys; sys.modules.update(pytest=None, hypothesis=None); import tests.fuzz.targets"
+    subprocess.run([sys.executable, "-c", without], cwd=ROOT, check=True)
 
 
 class Stub(ModuleType):

@@ -64,7 +64,10 @@ def batch_facts(batch: Any) -> Any:
     entry = batch.entry
     if not entry.ack_set:  # else a broker that says permits may contradict itself
         assert entry.charged >= len(messages) + batch.compacted
-    columns = {name: tuple(map(plain, column)) for name, column in batch.columns().items()}
+    columns = [
+        {name: tuple(map(plain, column)) for name, column in batch.columns(None, more).items()}
+        for more in ((), [batch, batch])
+    ]
     return (
         (batch.corrupt, batch.compacted, batch.lost, len(batch)),
         [[getattr(message, name) for name in MESSAGE_FACTS] for message in messages],

@@ -255,7 +255,7 @@ def message_facts(message: Any) -> dict[str, Any]:
 
 
 def batch_facts(batch: Any) -> Any:
-    columns = outcome(batch.columns)
+    columns = outcome(batch.columns), outcome(lambda: batch.columns(None, [batch, batch[1:]]))
     return (
         {name: getattr(batch, name) for name in BATCH_FACTS},
         [message_facts(message) for message in batch],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,41 @@ def test_pulsar_from_now_on_by_for_each_batch(
         finally:
             query.stop()
     assert [message.body for message in taken(rocketmq_client, topic)] == [b"%d" % n for n in range(10)] + [b"last"]
+
+
+@pytest.mark.parametrize("system", ["rocketmq", "pulsar"])
+def test_what_was_written_before_is_processed(
+    spark: Any,
+    broker: EmbeddedBroker,
+    rocketmq_client: rocketmq.Client,
+    pulsar_client: pulsar.Client,
+    topic: str,
+    tmp_path: Path,
+    system: str,
+) -> None:
+    seen: list[int] = []
+
+    def write(batch: Any, number: int) -> None:
+        seen.extend(int(row.value) for row in batch.select("value").collect())
+
+    with rocketmq_client.producer("writer") as one, pulsar_client.producer(topic) as other:
+        with rocketmq_client.admin() as admin:
+            admin.create_topic(topic, 2)
+        address = {"nameServer": broker.name_server} if system == "rocketmq" else {"serviceUrl": broker.pulsar_url}
+        frame = spark.readStream.format(f"mq-{system}").options(topic=topic, **address).load()
+        query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path)).start()
+        try:
+            query.processAllAvailable()  # it begins with what is new
+            for number in range(10):
+                time.sleep(0.015 * number)  # of idling, in which the source looks ever more rarely
+                if system == "rocketmq":
+                    one.send(rocketmq.Message(topic, b"%d" % number))
+                else:
+                    other.send(b"%d" % number)
+                query.processAllAvailable()
+                assert seen == list(range(number + 1))
+        finally:
+            query.stop()
 
 
 def test_what_a_stream_cannot_do_is_told(spark: Any, broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from mqclient._pure.parked import look_after
 from mqclient.core.driver import Address, Driver, Now
 from mqclient.core.link import Link
 from mqclient.core.slot import Slot
@@ -27,7 +28,10 @@ def frame(request_id: int, body: bytes) -> bytes:
 class EchoReader:
     """Cuts the stream into frames; a length above the limit is its error."""
 
+    look_after = staticmethod(look_after)
+
     def __init__(self) -> None:
+        self.last_borrow = 0.0
         self.error: ProtocolError | None = None
         self._rest = bytearray()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -21,3 +23,11 @@ def test_the_implementation_has_a_name() -> None:
 def test_nothing_is_invented() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         vars(mqclient)["__getattr__"]("nothing")
+
+
+@pytest.mark.parametrize("system", ["rocketmq", "pulsar"])
+def test_the_asyncio_twin_is_there_by_its_name(system: str) -> None:
+    """As the README says, without an import of its own."""
+    program = f"from mqclient import {system}; print({system}.aio.Client.__module__)"
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ".aio" in found.stdout

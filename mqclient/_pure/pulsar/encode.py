@@ -69,6 +69,7 @@ def encode_message(
     consumer_epoch: int | None = None,
     broker_timestamp: int | None = None,
     broker_index: int | None = None,
+    head_only: bool = False,
 ) -> bytes:
     """MESSAGE around `stored` as it is; broker entry metadata in front if one of its two fields is given."""
     place = number(1, ledger) + number(2, entry)
@@ -88,7 +89,8 @@ def encode_message(
         if broker_index is not None:
             front += number(2, broker_index)
         front = _BROKER_ENTRY + u32.pack(len(front)) + front
-    return b"".join((_command(MESSAGE, body, len(front) + len(stored)), front, stored))
+    head = _command(MESSAGE, body, len(front) + len(stored)) + front
+    return head if head_only else b"".join((head, stored))
 
 
 def encode_receipt(

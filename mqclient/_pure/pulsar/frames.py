@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from mqclient._pure.parked import look_after
 from mqclient._pure.pulsar.commands import Event, read_command
 from mqclient._pure.pulsar.fdio import READ_SIZE, receive, wait
 from mqclient._pure.pulsar.wire import Buffer, Malformed, u32
@@ -17,11 +18,14 @@ FRAME_PADDING = 10240
 class FrameReader:
     """Frames of one connection, either side. Bad bytes put it in an error state; feeding never raises."""
 
-    __slots__ = ("_buffer", "_check_crc", "_vacancy", "error", "max_frame")
+    __slots__ = ("_buffer", "_check_crc", "_vacancy", "error", "last_borrow", "max_frame")
+
+    look_after = staticmethod(look_after)
 
     def __init__(self, max_frame: int = MAX_MESSAGE + FRAME_PADDING, *, check_crc: bool = True) -> None:
         self.max_frame = max_frame
         self.error: ProtocolError | None = None
+        self.last_borrow = 0.0
         self._check_crc = check_crc
         self._buffer = bytearray()
         self._vacancy = memoryview(b"")

@@ -11,9 +11,10 @@ from mqclient._pure.pulsar.flight import EntryFlight
 class Lane:
     """It never opens: messages take the way through the engine, where the lock keeps others out."""
 
-    __slots__ = ()
+    __slots__ = ("patience_ms",)
 
-    def __init__(self, budget: Any, make_slot: Callable[[], Any], give_up: Callable[[], None], /) -> None: ...
+    def __init__(self, budget: Any, make_slot: Callable[[], Any], give_up: Callable[[], None], /) -> None:
+        self.patience_ms = 100
 
     @property
     def opened(self) -> bool:
@@ -28,9 +29,9 @@ class Lane:
         """Whether messages go this way from now on: no."""
         return False
 
-    def shut(self, deadline: float, /) -> tuple[int, int]:
+    def shut(self, deadline: float, /) -> tuple[int, int, list[bytes]]:
         """Nobody asks for what is back: it was never open."""
-        return 0, 0
+        return 0, 0, []
 
     def send(self, message: Any, /) -> Any:
         """None: send it the long way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import GenericAlias
 from typing import Any, ClassVar, Protocol, final, overload
 
@@ -227,9 +227,14 @@ class MessageBatch:
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
 
-    def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
-        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message."""
-        return columns(self._messages, names)
+    def columns(self, names: Collection[str] | None = None, more: Iterable[MessageBatch] = ()) -> dict[str, Column]:
+        """The columns asked for (all: `COLUMNS`) as Arrow buffers, one row a message; then those of `more` batches."""
+        messages = list(self._messages)
+        for batch in more:
+            if type(batch) is not MessageBatch:
+                raise TypeError(f"more columns come of MessageBatches, not of {type(batch).__name__}")
+            messages += batch
+        return columns(messages, names)
 
 
 def _batch(entry: Entry, corrupt: int | None, messages: list[Message], compacted: int = 0) -> MessageBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .batch import BatchBuilder
 from .columns import COLUMNS, encode_columns
+from .ferry import Berth, Ferry
 from .fields import Outgoing
 from .frames import (
     MAX_FRAME,
@@ -17,6 +18,7 @@ from .frames import (
 )
 from .header import JSON, ROCKETMQ
 from .ids import UniqueKeys, offset_id, offset_ids, parse_offset_id, parse_unique_key
+from .lane import Crossing, Lane
 from .messages import MAX_BODIES, Message, MessageBatch, decode_messages, split_batch
 from .outgoing import add_messages, message_text
 from .properties import decode_properties, encode_properties
@@ -32,8 +34,12 @@ __all__ = [
     "ROCKETMQ",
     "WOULD_BLOCK",
     "BatchBuilder",
+    "Berth",
+    "Crossing",
+    "Ferry",
     "Frame",
     "FrameReader",
+    "Lane",
     "Message",
     "MessageBatch",
     "Outgoing",

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from struct import pack, unpack_from
 from typing import TYPE_CHECKING, Final, final, overload
 
+from mqclient._pure.parked import look_after
 from mqclient.errors import ConfigError, ProtocolError
 
 from .header import JSON, ROCKETMQ, Header, decode_header, encode_binary, encode_json
@@ -106,12 +107,15 @@ class Frame:
 class FrameReader:
     """Cuts a byte stream into frames; stops, with `.error` set, at bytes that are none."""
 
-    __slots__ = ("_buffer", "_error", "_max_frame", "_vacancy")
+    __slots__ = ("_buffer", "_error", "_max_frame", "_vacancy", "last_borrow")
+
+    look_after = staticmethod(look_after)
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self._max_frame = max_frame
         self._buffer = bytearray()
         self._error: ProtocolError | None = None
+        self.last_borrow = 0.0
         self._vacancy = memoryview(b"")
 
     @property

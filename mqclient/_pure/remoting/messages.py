@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from socket import AF_INET, AF_INET6, inet_ntop
 from struct import Struct, pack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final, overload
@@ -278,9 +278,14 @@ class MessageBatch(Sequence[Message]):
     def sizes(self) -> list[int]:
         return [message.size for message in self._messages]
 
-    def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
-        """The columns asked for as Arrow buffers."""
-        return columns_of(self._messages, names)
+    def columns(self, names: Collection[str] | None = None, more: Iterable[MessageBatch] = ()) -> dict[str, Column]:
+        """The columns asked for as Arrow buffers; then the rows of `more` batches."""
+        messages = list(self._messages)
+        for batch in more:
+            if type(batch) is not MessageBatch:
+                raise TypeError(f"more columns come of MessageBatches, not of {type(batch).__name__}")
+            messages += batch
+        return columns_of(messages, names)
 
     def to_arrow(self, names: Collection[str] | None = None) -> Any:
         """The columns asked for as a pyarrow.RecordBatch."""

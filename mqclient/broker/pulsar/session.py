@@ -26,6 +26,7 @@ from mqclient.broker.pulsar.auth import NOBODY
 from mqclient.broker.pulsar.refused import Refused
 from mqclient.broker.pulsar.topics import Topics
 from mqclient.broker.trickle import Trickle
+from mqclient.core.link import Buffer
 from mqclient.pulsar.codes import ServerError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Session(asyncio.BufferedProtocol):
         self.pending_delay = 0.0
         self._reader = self.impl.pulsar.FrameReader()
         self._transport: asyncio.Transport | None = None
-        self._out: list[bytes] = []
+        self._out: list[Buffer] = []
         self._last_read = 0.0
         self._reads = 0
         self._pinged = 0.0
@@ -130,7 +131,7 @@ class Session(asyncio.BufferedProtocol):
         """What the client showed in the TLS handshake, as `ssl` tells it."""
         return None if self._transport is None else self._transport.get_extra_info("peercert")
 
-    def write(self, frame: bytes) -> None:
+    def write(self, frame: Buffer) -> None:
         """With everything else that this turn writes, in one go."""
         if self.closed:
             return
@@ -160,7 +161,7 @@ class Session(asyncio.BufferedProtocol):
         if self._out and self._transport is not None and not self.closed and not self._transport.is_closing():
             out, self._out = self._out, []
             if self.house.save():
-                write_parts(self._transport, out)
+                write_parts(self._transport, out, self.impl.pulsar.send_now)
             else:
                 self._abort()
 

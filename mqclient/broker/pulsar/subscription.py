@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mqclient.broker.pulsar.topics import Topic
     from mqclient.broker.pulsar.txn_buffer import Txn
 
+APART = 1 << 14
+"""An entry of so many bytes is not copied behind its frame's head, but written from where it lies."""
 ROUND_ROBIN = 20
 """Entries that one consumer of a shared subscription gets before it is the next one's turn."""
 
@@ -395,17 +397,22 @@ class Subscription:
             self.unacked += bits.bit_count()
             self.blocked = self.blocked or bool(self.limit and self.unacked >= self.limit)
         view = topic.compacted if consumer.read_compacted else None
+        stored = topic.log.record(entry) if view is None else view.record(entry, topic.log)
+        alone = len(stored) >= APART
         frame: bytes = consumer.session.impl.pulsar.encode_message(
             consumer.consumer_id,
             topic.ledger,
             entry,
-            topic.log.record(entry) if view is None else view.record(entry, topic.log),
+            stored,
             partition=topic.partition,
             redelivery_count=self._redeliveries.get(entry, 0),
             ack_set=words_of(bits) if cursor.partly(entry) or self.pending_acks.held(entry) else None,
             consumer_epoch=None if self.shared else consumer.epoch,
+            head_only=alone,
         )
         consumer.session.write(frame)
+        if alone:
+            consumer.session.write(stored)
 
 
 def _key(text: str, as_base64: bool) -> bytes:

@@ -34,6 +34,7 @@ class PageReader:
 
     def __init__(self) -> None:
         self.error: ProtocolError | None = None
+        self.last_borrow = 0.0
         self._data = bytearray()
 
     def feed(self, data: Buffer) -> list[Page]:

@@ -11,7 +11,7 @@ from mqclient.rocketmq.remoting.bodies import read_body
 
 
 class BrokerInfo(NamedTuple):
-    """One broker of the cluster; `addresses` by number, 0 is the master."""
+    """One broker of the cluster; `addresses` by number, 0 is the master; no version: it could not tell it yet."""
 
     name: str
     cluster: str
@@ -49,10 +49,19 @@ class ClusterAdmin:
         for name, (cluster, addresses) in sorted((yield from brokers_steps(self._client)).items()):
             version = ""
             if 0 in addresses:
-                body = yield from self._client.ask_body_steps(addresses[0], Request.GET_BROKER_RUNTIME_INFO, {})
-                version = str((body.get("table") or {}).get("brokerVersionDesc", ""))
+                version = yield from self._version_steps(addresses[0])
             found.append(BrokerInfo(name, cluster, addresses, version))
         return found
+
+    def _version_steps(self, address: str) -> Steps[str]:
+        """5.5.0 answers SYSTEM_ERROR in its first second (no sample of its rates yet): it is there nevertheless."""
+        try:
+            body = yield from self._client.ask_body_steps(address, Request.GET_BROKER_RUNTIME_INFO, {})
+        except BrokerError as error:
+            if error.code == Response.SYSTEM_ERROR:
+                return ""
+            raise
+        return str((body.get("table") or {}).get("brokerVersionDesc", ""))
 
     def delete_topic_steps(self, topic: str) -> Steps[None]:
         """On every broker, replicas too, and at every name server."""

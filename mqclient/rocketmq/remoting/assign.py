@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mqclient.errors import ConfigError
@@ -47,8 +47,22 @@ class Assignment:
             return []
         self._absent.discard(group)
         if callable(self._rule):
-            return list(self._rule(group, own, queues, members))
+            return self._asked(self._rule, group, own, queues, members)
         return list(self._allocation.allocate(self._rule, own, queues, members, **self._options))
+
+    def _asked(self, rule: Callable[..., Any], group: str, own: str, *given: Any) -> list[MessageQueue]:
+        """What a rule of the user's says; what would end our thread becomes an error like another."""
+        what = f"consumer:{group}: the allocation rule {getattr(rule, '__qualname__', rule)}"
+        try:
+            gave = rule(group, own, *given)
+        except Exception:
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"{what} raised {error!r}") from error
+        mine = list(gave) if isinstance(gave, Iterable) else [gave]
+        if any(queue not in given[0] for queue in mine):
+            raise ConfigError(f"{what} gave {gave!r}: some of the queues that it was given are wanted")
+        return sorted(set(mine))
 
     def _warn_absent(self, group: str, own: str) -> None:
         if group not in self._absent:

@@ -134,7 +134,8 @@ class ClientEngine:
         self._tls = tls
         self.names = names_of(options.namespace, name_servers)
         self._dresser = Dresser(impl.remoting, options.auth, self.names, options.namespace_v2)
-        self._dresses = self._dresser.needed
+        self.dresses = self._dresser.needed
+        """Whether requests are changed before they go out: signed, for one."""
         self.name_servers = NameServers(name_servers, self.random, wanted=options.address_server is None)
         self._address_server: AddressServer | None = None
         if options.address_server is not None:
@@ -157,7 +158,7 @@ class ClientEngine:
         self._opened: dict[str, deque[float]] = {}
         """By address: when connections to it were made, the last ones."""
         self.links: dict[str, Link] = {}
-        self._opaque = count(1)
+        self.opaques = count(1)
         driver.attach(self)
         self._arm()
 
@@ -231,7 +232,7 @@ class ClientEngine:
         return address
 
     def opaque(self) -> int:
-        return next(self._opaque) & 0x7FFFFFFF
+        return next(self.opaques) & 0x7FFFFFFF
 
     def ask(
         self,
@@ -265,7 +266,7 @@ class ClientEngine:
         behind: Buffer | None = None,
     ) -> None:
         """Send a frame that is encoded already; whoever waits for the answer is told. `behind`: the rest of it."""
-        if self._dresses:
+        if self.dresses:
             frame, behind = self._dresser.dress(frame if behind is None else frame + behind), None
         link = self.links.get(address)
         if link is None or self.closed or (link.state != "open" and not link.usable):
@@ -274,7 +275,7 @@ class ClientEngine:
 
     def write(self, address: str, frame: bytes) -> None:
         """Send a request that nobody answers, encoded already."""
-        self.link(address).write(self._dresser.dress(frame) if self._dresses else frame)
+        self.link(address).write(self._dresser.dress(frame) if self.dresses else frame)
 
     def tell(
         self,

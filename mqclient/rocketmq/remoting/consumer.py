@@ -13,7 +13,7 @@ from mqclient.rocketmq.remoting.client import ClientEngine
 from mqclient.rocketmq.remoting.concurrent import Concurrent
 from mqclient.rocketmq.remoting.dispatch import Dispatch
 from mqclient.rocketmq.remoting.group import Member
-from mqclient.rocketmq.remoting.handling import Handler, Job
+from mqclient.rocketmq.remoting.handling import Handler, Job, check_handler
 from mqclient.rocketmq.remoting.member_options import MemberOptions, Start
 from mqclient.rocketmq.remoting.orderly import Orderly
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
@@ -38,6 +38,7 @@ class PushEngine:
         push: PushOptions | None = None,
     ) -> None:
         push = PushOptions() if push is None else push
+        check_handler(handler)
         self.member = Member(client, group, topics, options, self, orderly=push.orderly)
         self._client = client
         self.threads = push.threads
@@ -100,7 +101,7 @@ class PushEngine:
             process_queue.pause()
         work.clear()
         until = self._client.driver.now.mono + grace
-        if work.workers.running:
+        if work.workers.running and not work.asks:  # a handler that closes would wait for itself
             yield self._client.timers.within(work.workers.idle(), grace)
         yield self._client.timers.within(work.returned(), until - self._client.driver.now.mono)
         unhandled = sum(held.outstanding.count for held in self.member.queues.values())

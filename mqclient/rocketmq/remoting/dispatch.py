@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
+from contextvars import ContextVar
+from inspect import isawaitable
 from typing import Any, Final
 
 from mqclient.core.driver import Now
@@ -23,6 +25,8 @@ from mqclient.rocketmq.remoting.push_options import PushOptions
 from mqclient.rocketmq.remoting.trace import ConsumeTrace, Records
 
 LOG = logging.getLogger("mqclient.remoting")
+_inside: ContextVar[Any] = ContextVar("mqclient_rocketmq_dispatch", default=None)
+"""In handlers: whose they are. Who closes a consumer from its own handler must not wait for that handler."""
 
 LOOK: Final = 5.0
 """How often it is looked for handlers that are stuck."""
@@ -108,6 +112,11 @@ class Dispatch:
         if self.trace is not None:
             self.trace.forget()
 
+    @property
+    def asks(self) -> bool:
+        """Whether it is a handler of ours that calls."""
+        return _inside.get() is self
+
     # ---- user code, outside of entries
 
     def call(self, job: Job) -> Any:
@@ -115,7 +124,16 @@ class Dispatch:
         if self.trace is not None and job.callable:
             with self.client.driver.enter():
                 job.request = self.trace.begins(job.messages)
-        return job.call(self.handler, self.client.driver.now.mono)
+        token = _inside.set(self)
+        try:
+            outcome = job.call(self.handler, self.client.driver.now.mono)
+        finally:
+            _inside.reset(token)
+        return outcome if outcome is None or not isawaitable(outcome) else self._awaited(outcome)
+
+    async def _awaited(self, outcome: Awaitable[Any]) -> Any:
+        _inside.set(self)  # in a context of its own
+        return await outcome
 
     # ---- results, inside
 

@@ -14,27 +14,28 @@ _NONE: Final[Set[str]] = frozenset()
 class Faults:
     """Upstream's ladder. A broker that answers well is available at once, whatever it did before."""
 
-    __slots__ = ("_until",)
+    __slots__ = ("until",)
 
     def __init__(self) -> None:
-        self._until: dict[str, float] = {}
+        self.until: dict[str, float] = {}
+        """Of each broker that was slow or failed, and did not answer well since."""
 
     def answered(self, broker: str, seconds: float, now: float) -> None:
         """It answered, after so many seconds."""
-        if seconds < LADDER[-1][0] and not self._until:
+        if seconds < LADDER[-1][0] and not self.until:
             return
         pause = next((pause for least, pause in LADDER if seconds >= least), 0.0)
         if pause:
-            self._until[broker] = now + pause
+            self.until[broker] = now + pause
         else:
-            self._until.pop(broker, None)
+            self.until.pop(broker, None)
 
     def failed(self, broker: str, now: float) -> None:
         """It refused, was silent, or could not be reached."""
-        self._until[broker] = now + ISOLATED
+        self.until[broker] = now + ISOLATED
 
     def avoided(self, now: float) -> Set[str]:
         """Brokers to be left alone now."""
-        if not self._until:
+        if not self.until:
             return _NONE
-        return {broker for broker, until in self._until.items() if until > now}
+        return {broker for broker, until in self.until.items() if until > now}

@@ -10,11 +10,18 @@ from inspect import iscoroutine
 from types import CodeType, FrameType
 from typing import Any
 
+from mqclient.errors import ConfigError
 from mqclient.rocketmq.remoting.process_queue import ProcessQueue
 
 LOG = logging.getLogger("mqclient.remoting")
 
 Handler = Callable[[Any], Any]
+
+
+def check_handler(given: Any) -> None:
+    if not callable(given):
+        kind, cure = type(given).__name__, "to ask for them yourself there are pull_consumer and pop_consumer"
+        raise ConfigError(f"a handler is a function that is called with messages, not {kind}; {cure}")
 
 
 class Retry(Exception):

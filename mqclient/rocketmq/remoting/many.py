@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mqclient.rocketmq.remoting.producer import ProducerEngine
 
 MAX_BATCH: Final = 4096
-MAX_BATCH_BYTES: Final = 256 * 1024
 SMALL: Final = 256
 """So few messages are tried as one request before anybody looks what they have in common."""
 WINDOW: Final = 16
@@ -38,10 +37,10 @@ Chain = deque[Part]
 """Parts that go one after the other, because they share a key."""
 
 
-def plan(
-    engine: ProducerEngine, messages: Sequence[Message], key: Callable[[Message], str | None] | None
-) -> list[Chain]:
+def plan(engine: ProducerEngine, given: Iterable[Message], key: Callable[[Message], str | None] | None) -> list[Chain]:
     """Outside of any entry: what travels together is of one topic and one key; what may not be batched goes alone."""
+    # Where a broker takes its time, a call of Python's costs half a microsecond afterwards: so there are few.
+    messages = given if type(given) is list else check_messages(given)
     whole = _whole(engine, messages) if key is None and 1 < len(messages) <= SMALL else None
     if whole is not None:
         return [deque((whole,))]
@@ -57,14 +56,16 @@ def plan(
 def _whole(engine: ProducerEngine, messages: Sequence[Message]) -> Part | None:
     """All of them in one request, as most calls want it; None if anything asks for a closer look."""
     first, preparer = messages[0], engine.preparer
-    if type(first) is not Message or preparer.hooks.adds or not preparer.knows(first):
+    if type(first) is not Message or preparer.hooks.adds:
+        return None
+    if first.topic not in preparer.topics and not preparer.knows(first):
         return None
     builder, ids = engine.remoting.BatchBuilder(), list[str]()
     try:
         stop = engine.remoting.add_messages(
             builder, messages, 0, first.topic, engine.client.keys, engine.client.driver.now.wall_ms, ids,
-            RESERVED_PROPERTIES, max_size=min(MAX_BATCH_BYTES, engine.options.max_body), max_count=MAX_BATCH,
-            most=preparer.most_plain, kind=Message,
+            RESERVED_PROPERTIES, max_size=preparer.most_together, max_count=MAX_BATCH, most=preparer.most_plain,
+            kind=Message,
         )  # fmt: skip
     except AttributeError:  # one of them is no message
         return None
@@ -96,10 +97,10 @@ def _cut(
     """Batches, each made in one crossing; a message that the builder leaves to us goes by itself, in its place."""
     if key is not None:
         check_key(key)
-    options, wall_ms, keys = engine.options, engine.client.driver.now.wall_ms, engine.client.keys
+    wall_ms, keys = engine.client.driver.now.wall_ms, engine.client.keys
     builder, add = engine.remoting.BatchBuilder(), engine.remoting.add_messages
     most = 0 if topic.startswith(RETRY_PREFIX) else engine.preparer.most_plain  # brokers refuse batches of retries
-    limit, start = min(MAX_BATCH_BYTES, options.max_body), 0
+    limit, start = engine.preparer.most_together, 0
     hooks, own = engine.preparer.hooks, messages
     if hooks.adds:
         messages = [hooks.decorated(message) for message in messages]
@@ -173,8 +174,8 @@ class Lone(Sending):
 
 def results(parts: list[Part]) -> list[Receipt | MQError]:
     """The outcome of each message, in order: made outside of any entry."""
-    if len(parts) == 1:
-        return outcomes(parts[0])
+    if len(parts) == 1 and type(parts[0].outcome) is Stored:
+        return parts[0].outcome.receipts()  # type: ignore[return-value]  # a list's items may be more than these
     found: list[Any] = [None] * sum(len(part.indexes) for part in parts)
     for part in parts:
         if isinstance(part.indexes, range):

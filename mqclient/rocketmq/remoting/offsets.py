@@ -151,6 +151,7 @@ class LocalOffsets:
         self._group = group
         self._file = file
         self._stored: dict[MessageQueue, int] = {}
+        """What the file held at the start; what changed since is in memory."""
         self._witnesses: dict[MessageQueue, Witness] = {}
         self.memory: dict[MessageQueue, int] = {}
         self._writing: Slot[None] = completed(None)
@@ -231,8 +232,6 @@ class LocalOffsets:
             yield self._client.outside(lambda: self._file.save(table, witnesses))
         except Exception as error:
             self._warn("cannot write its offsets, and goes on in memory", error)
-        else:
-            self._stored = table
 
     def _warn(self, what: str, error: Exception) -> None:
         if not self._broken:

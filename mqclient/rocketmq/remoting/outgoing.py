@@ -34,6 +34,7 @@ SAFE: Final = "SEND_OK"
 AROUND: Final = 22
 """Bytes of a batch's element beside body and properties."""
 MAX_PROPERTIES: Final = 32767
+MAX_BATCH_BYTES: Final = 256 * 1024
 MOST_TOPICS: Final = 1024
 """So many names are known to be good without another look."""
 _BATCH: Final = Request.SEND_BATCH_MESSAGE
@@ -76,11 +77,12 @@ class Preparer:
         self.hooks = Hooks(options.hooks)
         self._remoting = remoting
         self._text = remoting.message_text
-        self._topics: set[str] = set()
+        self.topics: set[str] = set()
         """Names that were checked."""
         below = options.max_body if options.compression is None else options.compress_above - 1
         self.most_plain = min(below, options.max_body)
         """Larger bodies are compressed, or refused."""
+        self.most_together = min(MAX_BATCH_BYTES, options.max_body)
         self.batch_properties: bytes = remoting.encode_properties({"WAIT": "true"})
 
     def plain(self, message: Message, keys: Any, wall_ms: int, key: str | None) -> Prepared | None:
@@ -88,7 +90,7 @@ class Preparer:
         if type(message) is not Message or self.hooks.adds:
             return None
         topic = message.topic
-        if topic not in self._topics and not self.knows(message):
+        if topic not in self.topics and not self.knows(message):
             return None
         made = self._text(message, keys, wall_ms, RESERVED_PROPERTIES, self.most_plain, Message)
         if made is None:
@@ -100,16 +102,22 @@ class Preparer:
     def knows(self, message: Message) -> bool:
         """Whether its topic needs no other care, now that it was checked; what is wrong with it is an error."""
         topic = message.topic
-        if topic not in self._topics:
+        if topic not in self.topics:
             check_message(message, self.options.max_body)
-            if topic.startswith(RETRY_PREFIX) or len(self._topics) >= MOST_TOPICS:
-                return False
-            self._topics.add(topic)
+            return self._remember(topic)
+        return True
+
+    def _remember(self, topic: str) -> bool:
+        """A name that was checked; whether it is known from now on."""
+        if topic.startswith(RETRY_PREFIX) or len(self.topics) >= MOST_TOPICS:
+            return topic in self.topics
+        self.topics.add(topic)
         return True
 
     def one(self, message: Message, message_id: str, key: str | None = None, **more: str) -> Prepared:
         """A single message; `more`: properties of the protocol's own."""
         check_message(message, self.options.max_body)
+        self._remember(message.topic)
         properties = {"UNIQ_KEY": message_id, "WAIT": "true", **more}
         if message.tag:
             properties["TAGS"] = message.tag

@@ -201,6 +201,8 @@ class PopEngine:
             try:
                 delay = yield from self._pop_steps(name)
             except MQError as error:
+                if self.closed or self._client.closed:
+                    return
                 self._folds.warn(("pop", name), f"consumer:{self.group} cannot pop {self.topic} of {name}: {error}")
                 delay = EXCEPTION_DELAY
             if delay:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mqclient.core.budget import Budget
@@ -18,6 +19,7 @@ from mqclient.rocketmq.model import (
     MessageQueue,
     PartialSendError,
     QueueFullError,
+    Receipt,
     check_group,
     check_key,
     check_queue,
@@ -25,9 +27,10 @@ from mqclient.rocketmq.model import (
 from mqclient.rocketmq.remoting import requests
 from mqclient.rocketmq.remoting.batches import Batching
 from mqclient.rocketmq.remoting.client import ClientEngine
+from mqclient.rocketmq.remoting.express import express
 from mqclient.rocketmq.remoting.faults import Faults
 from mqclient.rocketmq.remoting.guards import Guards
-from mqclient.rocketmq.remoting.many import Chain, Lone, Many, Part, plan
+from mqclient.rocketmq.remoting.many import Chain, Lone, Many, Part
 from mqclient.rocketmq.remoting.outgoing import SAFE, Prepared, Preparer, Stored, check_batch_limits
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.routes import Route
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Any)
 _BATCH = Request.SEND_BATCH_MESSAGE
+_OK = attrgetter("ok")
 MOST_HEADS: Final = 1024
 """So many queues have what their requests begin with kept."""
 _FULL = (
@@ -71,6 +75,7 @@ class ProducerEngine:
         if self.options.message_trace:
             self.trace = Trace(self, ProducerEngine(client, Trace.group(group), Trace.options()))
         self._told_of_ends = self._guarded or self.preparer.hooks.listens or self.trace is not None
+        self._plainly = not (self._told_of_ends or client.dresses)
         self._hash = client.impl.digest.java_string_hash
         self._future = client.impl.handover.SendFuture
         self._heads: defaultdict[Request, dict[MessageQueue, Any]] = defaultdict(dict)
@@ -84,9 +89,16 @@ class ProducerEngine:
         self.sendings: dict[Sending, None] = {}
         """Requests on their way, each put here by itself."""
         self._counts = {"stored": 0, "weaker": 0, "failed": 0, "unknown": 0}
+        self.express = express(self) if self._plainly else None
+        ferry = None if self.express is None else self.express.ferry
+        self.at_once: Callable[..., Receipt | None] = nothing if ferry is None else ferry.send
+        """`send` by the short way, outside of any entry; None: nothing was done, take the long one."""
+        self.many_at_once: Callable[..., list[Any] | None] = nothing if ferry is None else ferry.send_many
 
     def on_route(self, topic: str) -> None:
-        """Routes are looked up for each send."""
+        """Routes are looked up for each send; where brokers are, for the first one."""
+        if self.express is not None:
+            self.express.on_route()
 
     def on_fork(self) -> None:
         """In a forked child: what is on its way is the parent's, who sends it; here it ends without a try."""
@@ -109,10 +121,6 @@ class ProducerEngine:
         client, wall_ms = self.client, self.client.driver.now.wall_ms
         plain = self.preparer.plain(message, client.keys, wall_ms, key)
         return self.preparer.one(message, client.keys.next(wall_ms), key) if plain is None else plain
-
-    def prepare_many(self, messages: Sequence[Message], key: Callable[[Message], str | None] | None) -> list[Chain]:
-        """As `prepare`, cut into requests; for each message with the key that the callable gives."""
-        return plan(self, messages, key)
 
     def submit_late(self, prepared: Prepared, queue: MessageQueue | None = None) -> SendFuture:
         """There was no room: wait for it where that is wanted and possible, else a QueueFullError."""
@@ -206,6 +214,8 @@ class ProducerEngine:
     def flush(self) -> Slot[None]:
         """Nothing gathers any longer; done when everything taken so far has its outcome."""
         self._batching.flush()
+        if self.express is not None:
+            self.express.give_slots()
         waiting: list[Slot[Any]] = [batch.slot for batch in self._batching.open]
         waiting += list(self.sendings)
         return run_steps(_all_steps(waiting))
@@ -214,7 +224,11 @@ class ProducerEngine:
         """What became of all messages so far, those of `send_oneway` aside."""
         pending = sum(len(sending.prepared.ids) for sending in self.sendings)
         pending += sum(len(batch.ids) for batch in self._batching.open if batch.first is not None)
-        return Account(**self._counts, pending=pending)
+        counts = dict(self._counts)
+        if self.express is not None:
+            pending += self.express.pending
+            counts["stored"] += self.express.landed
+        return Account(**counts, pending=pending)
 
     def close(self) -> Slot[Account]:
         """Flush, tell the brokers; the value accounts for every message."""
@@ -225,6 +239,8 @@ class ProducerEngine:
         if self.closed:
             return self.account()
         self.closed = True
+        if self.express is not None:
+            self.express.close()
         self.budget.close(ClosedError(f"the producer {self.group!r} is closed"))
         if not self.client.closed:
             yield self.flush()
@@ -243,16 +259,15 @@ class ProducerEngine:
 
     # ---- used by sendings and batches
 
-    def encode(self, opaque: int, prepared: Prepared, queue: MessageQueue, *, oneway: bool = False) -> bytes:
-        """The request's frame."""
-        head = self._heads[prepared.code].get(queue) or self._head(queue, prepared.code)
-        now = self.client.driver.now.wall_ms
+    def encode(self, opaque: int, prepared: Prepared, queue: MessageQueue, now: int, *, oneway: bool = False) -> bytes:
+        """The request's frame; `now`: milliseconds on the wall."""
+        head = self._heads[prepared.code].get(queue) or self.head(queue, prepared.code)
         frame: bytes = head.frame(
             opaque, prepared.properties, prepared.body, now, prepared.sys_flag, prepared.flag, oneway
         )
         return frame
 
-    def encode_apart(self, opaque: int, prepared: Prepared, queue: MessageQueue) -> bytes:
+    def encode_apart(self, opaque: int, prepared: Prepared, queue: MessageQueue, now: int) -> bytes:
         """The request's frame up to its body, which is sent from where it lies."""
         frame: bytes = self.remoting.encode_send(
             opaque,
@@ -261,7 +276,7 @@ class ProducerEngine:
             queue.queue_id,
             prepared.properties,
             b"",
-            born_at=self.client.driver.now.wall_ms,
+            born_at=now,
             code=prepared.code,
             sys_flag=prepared.sys_flag,
             flag=prepared.flag,
@@ -272,7 +287,7 @@ class ProducerEngine:
         )
         return frame
 
-    def _head(self, queue: MessageQueue, code: Request) -> Any:
+    def head(self, queue: MessageQueue, code: Request) -> Any:
         """What requests to this queue have in common, made once."""
         heads = self._heads[code]
         if len(heads) >= MOST_HEADS:
@@ -369,7 +384,13 @@ class ProducerEngine:
             route = yield self.client.routes.publish(prepared.topic)
         queue = self.choose(route, prepared.key, None)
         address = self.client.sending_address(queue.broker_name)
-        self.client.write(address, self.encode(self.client.opaque(), prepared, queue, oneway=True))
+        self.client.write(
+            address, self.encode(self.client.opaque(), prepared, queue, self.client.driver.now.wall_ms, oneway=True)
+        )
+
+
+def nothing(*_: Any) -> None:
+    """Of a producer whose threads do not wait, or whose sends have more to them: all go the long way."""
 
 
 def _all_steps(slots: Sequence[Slot[Any]]) -> Steps[None]:
@@ -384,6 +405,6 @@ def _verdict(outcome: Stored | BaseException) -> str:
 
 def checked(results: list[R], raise_on_error: bool) -> list[R]:
     """The results of a `send_many`, raised as one error if that was asked for and one of them failed."""
-    if raise_on_error and not all(result.ok for result in results):
+    if raise_on_error and not all(map(_OK, results)):
         raise PartialSendError(results)
     return results

@@ -87,7 +87,8 @@ class Routes:
         self._published: dict[str, Slot[Route]] = {}
         self._missing: dict[str, tuple[set[str], float]] = {}
         """By topic: the brokers that its route lost, and until when they are looked for."""
-        self._turns: dict[str, int] = {}
+        self.turns: dict[str, int] = {}
+        """By topic, the number of the queue that was used last."""
         self.on_change: list[Callable[[str], None]] = []
         """Told the topic whose route changed."""
 
@@ -155,10 +156,7 @@ class Routes:
 
     def pick(self, route: Route, avoid: str | None, ailing: Collection[str] = ()) -> MessageQueue:
         """The next queue in turn: of a broker that is not ailing, if not of another than the one that just failed."""
-        turn = self._turns.get(route.topic)
-        if turn is None:
-            turn = self._random.randrange(1 << 16)
-        queues = route.writable
+        turn, queues = self.turn(route), route.writable
         for _ in queues:
             turn += 1
             queue = queues[turn % len(queues)]
@@ -167,8 +165,15 @@ class Routes:
         else:
             if ailing:
                 return self.pick(route, avoid)
-        self._turns[route.topic] = turn
+        self.turns[route.topic] = turn
         return queue
+
+    def turn(self, route: Route) -> int:
+        """The number of the queue that was used last; at first any."""
+        turn = self.turns.get(route.topic)
+        if turn is None:
+            turn = self.turns[route.topic] = self._random.randrange(1 << 16)
+        return turn
 
     def _look_out(self, route: Route, lost: set[str]) -> None:
         """Name servers forget a broker with its connection, and learn of it again when it is back."""

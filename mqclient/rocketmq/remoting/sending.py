@@ -80,14 +80,16 @@ class Sending(Slot[Stored]):
             if route is None or not route.writable:
                 self._await_route(topic)
                 return
-            now = client.driver.now.mono
+            clock = client.driver.now
+            now = clock.mono
             if self.deadline <= now:
-                raise DeadlineError(f"no time left to send to {topic}").about(request=prepared.code.name)
+                error = DeadlineError(f"no time left to send to {topic}")
+                raise error.about(request=prepared.code.name, outcome_unknown=False)
             queue = self._queue or engine.choose(route, prepared.key, self._avoid)
             address = client.sending_address(queue.broker_name)
             opaque = client.opaque()
             apart = len(prepared.body) >= LARGE
-            frame = (engine.encode_apart if apart else engine.encode)(opaque, prepared, queue)
+            frame = (engine.encode_apart if apart else engine.encode)(opaque, prepared, queue, clock.wall_ms)
             self._tries += 1
             self._at = queue
             self.where = address
@@ -102,6 +104,16 @@ class Sending(Slot[Stored]):
         """A silent broker may take a part of what is left, so that another one gets its chance."""
         left, most = self.deadline - now, engine.options.attempt_timeout
         return now + min(left, left / 2 if most is None else most)
+
+    def went(self, queue: MessageQueue, address: str, began: float) -> float:
+        """The first try is out already, by the short way; until when its answer is waited for."""
+        route = self._engine.client.routes.get(queue.topic)
+        self._tries = 1
+        self._at = queue
+        self.where = address
+        self.started = self._began = began
+        several = route is not None and route.several and self._attempts > 1
+        return self._cap(began, self._engine) if several else self.deadline
 
     def _await_route(self, topic: str) -> None:
         """The name server has as long as the message has; whichever comes first ends the waiting."""

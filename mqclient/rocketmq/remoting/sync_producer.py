@@ -14,7 +14,7 @@ from mqclient.io.pickled import Lazily, revived
 from mqclient.rocketmq.model import Account, Message, MessageQueue, Receipt, Reply
 from mqclient.rocketmq.remoting.asking import prepare_reply, prepare_request, reply_steps, request_steps
 from mqclient.rocketmq.remoting.columns import Rows, Sheaf, prepare_rows
-from mqclient.rocketmq.remoting.many import check_messages, results
+from mqclient.rocketmq.remoting.many import plan, results
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from mqclient.rocketmq.remoting.recall import recall_steps
@@ -58,11 +58,8 @@ class Producer(Lazily):
 
         Tried on other brokers while the error advises it and time is left. Cancelled, its outcome is unknown.
         """
-        prepared, deadline = self._engine.prepare(message, key), self._driver.deadline(timeout)
-        with self._driver.enter():
-            slot, index = self._engine.send(prepared, deadline, queue)
-        receipt: Receipt = (self._driver.wait(slot, deadline))[index]
-        return receipt
+        receipt: Receipt | None = self._engine.at_once(message, key, queue, timeout)
+        return receipt or self._sent(message, key, queue, timeout)
 
     def send_many(
         self,
@@ -73,10 +70,10 @@ class Producer(Lazily):
         raise_on_error: bool = False,
     ) -> list[Receipt | MQError]:
         """Send many, batched where that is legal; of each, in order, its receipt or an MQError, both with `.ok`."""
-        prepared = self._engine.prepare_many(check_messages(messages), key)
-        with self._driver.enter():
-            slot = self._engine.submit_many(prepared, self._driver.deadline(timeout))
-        return checked(results(self._driver.wait(slot)), raise_on_error)
+        found = self._engine.many_at_once(messages, key, timeout)
+        given, messages = [messages], ()
+        found = found or self._sent_many(given, key, timeout)
+        return checked(found, raise_on_error) if raise_on_error else found
 
     def send_arrow(
         self,
@@ -169,6 +166,22 @@ class Producer(Lazily):
         account = self._driver.wait(slot)
         self._close_own()
         return account
+
+    def _sent(self, message: Message, key: str | None, queue: MessageQueue | None, timeout: float | None) -> Receipt:
+        prepared, deadline = self._engine.prepare(message, key), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot, index = self._engine.send(prepared, deadline, queue)
+        receipt: Receipt = (self._driver.wait(slot, deadline))[index]
+        return receipt
+
+    def _sent_many(
+        self, given: list[Iterable[Message]], key: Callable[[Message], str | None] | None, timeout: float | None
+    ) -> list[Receipt | MQError]:
+        """`given`: the messages, held by nobody else: once their bytes are made, they make room for the receipts."""
+        prepared, deadline = plan(self._engine, given.pop(), key), self._driver.deadline(timeout)
+        with self._driver.enter():
+            slot = self._engine.submit_many(prepared, deadline)
+        return results(self._driver.wait(slot))
 
     def _close_own(self) -> None:
         if self._own is not None:

@@ -185,6 +185,15 @@ async def test_what_no_broker_takes_is_refused_before_anything_is_sent(
         await raised(kind, told, lambda: send(client, **given))
 
 
+@pytest.mark.parametrize("handler", [None, "print", []])
+async def test_a_handler_that_cannot_be_called_is_told_at_once(handler: Any) -> None:
+    async with Client("127.0.0.1:9", **TIMES) as client:
+        opening = client.push_consumer
+        await raised(
+            ConfigError, "a handler is a function that is called with messages, not", lambda: opening("g", "t", handler)
+        )
+
+
 @pytest.mark.parametrize("servers", ["host:port", "host:0", "", "a b:1", ":1", ["a:1:2"]])
 async def test_what_is_no_address(servers: Any) -> None:
     with pytest.raises(ConfigError, match=r"no address: host:port is|no name server"):

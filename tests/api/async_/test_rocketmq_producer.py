@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio  # unasync: drop
 import pickle
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -101,6 +102,30 @@ async def test_many_of_many_topics_and_sizes(rocketmq: Any, impl: str) -> None:
         assert len({(result.queue, result.offset) for result in results}) == 1001
         got = await read(client, topics[0], 501)
         assert {message.body for message in got} == {message.body for message in messages[::2]}
+
+
+class Noted(Message):
+    """A message of which it can be told whether it is still there."""
+
+
+async def test_messages_that_nobody_else_keeps_are_gone_before_they_are_sent(rocketmq: Any, impl: str) -> None:
+    async with Client(rocketmq.name_server, impl=impl) as client, client.producer(unique("p")) as producer:
+        topic, there, counts = await make_topic(client), WeakSet[Message](), list[int]()
+
+        def noted() -> Noted:
+            message = Noted(topic, b"large lists of them take as much room as their receipts")
+            there.add(message)
+            return message
+
+        def submit_many(*given: Any) -> Any:
+            counts.append(len(there))
+            return submits(*given)
+
+        engine: Any = producer._engine
+        submits = engine.submit_many
+        engine.submit_many = submit_many
+        assert len(await producer.send_many(noted() for _ in range(300))) == 300
+        assert counts == [0]
 
 
 async def test_delayed_messages_come_later(rocketmq: Any, impl: str) -> None:

@@ -97,3 +97,14 @@ def test_what_is_wrong_is_said(rocketmq: RocketMQCluster, impl: str) -> None:
             pytest.fail(f"closed, it gave {message}")
         with pytest.raises(ClosedError):
             consumer.receive(timeout=1.0)
+
+
+def test_closing_while_a_broker_is_still_asked_is_no_warning(
+    rocketmq: RocketMQCluster, impl: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = unique("jobs")
+    with Client(rocketmq.name_server, impl=impl) as client:
+        filled(client, topic, 0)
+        with client.pop_consumer(unique("g"), topic) as consumer:
+            assert consumer.receive_many(timeout=0.2) == []
+    assert [record for record in caplog.records if record.levelname not in ("DEBUG", "INFO")] == []

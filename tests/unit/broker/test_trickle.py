@@ -27,7 +27,7 @@ class Wire(asyncio.Transport):
     """Notes what reaches it."""
 
     def __init__(self) -> None:
-        super().__init__({"peername": "somebody"})
+        super().__init__({"peername": "somebody", "socket": "one"})
         self.told: list[object] = []
 
     def write(self, data: Any) -> None:
@@ -96,6 +96,7 @@ def test_the_rest_is_the_transport_s() -> None:
         trickle.set_write_buffer_limits(high=7)
         assert trickle.get_extra_info("peername") == "somebody"
         assert trickle.get_extra_info("cipher", "none") == "none"
+        assert trickle.get_extra_info("socket") is None, "nobody writes past it"
 
     assert trickled(reading) == ["pause", "resume", (7, None)]
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mqclient.core.driver import Address
+from mqclient.core.link import Buffer, unsent
+from mqclient.core.slot import Slot
 from mqclient.errors import ClosedError, LinkError, ProtocolError
 from tests.support.echo import EchoEngine, frame
 from tests.support.fake_driver import FakeDriver, Script, Wire, World
 from tests.support.leaks import assert_done, assert_quiet
+
+PARTS: list[Buffer] = [b"abc", bytearray(b"d"), memoryview(b""), b"efgh"]
 
 HERE = Address("broker", 1, "test")
 
@@ -167,3 +171,37 @@ def test_an_old_loss_is_not_told_once_the_link_was_made_anew(driver: FakeDriver)
         engine.link.close()
     late = engine.submit(b"y")
     assert str(late.error) == "not connected to broker:1"
+
+
+def test_what_was_written_already_is_expected_over_its_own_connection_only(driver: FakeDriver) -> None:
+    world, script = driver.world, Script()
+    world.listen(("broker", 1), script)
+    engine = EchoEngine(driver, HERE, reconnect=True)
+    world.run()
+    first = engine.link.handle
+    with driver.enter():
+        mine: Slot[bytes] = Slot()
+        engine.link.expect(900, mine, world.mono + 9, "ECHO", first)
+    assert not mine.done
+    script.wire.lose()
+    world.run()
+    assert isinstance(mine.error, LinkError)
+    assert mine.error.outcome_unknown
+    assert engine.link.state == "open"
+    with driver.enter():
+        late: Slot[bytes] = Slot()
+        engine.link.expect(901, late, world.mono + 9, "ECHO", first)
+    assert isinstance(late.error, LinkError)
+    assert late.error.outcome_unknown
+    assert late.error.request == "ECHO"
+    assert "lost the connection to broker:1" in str(late.error)
+    with driver.enter():
+        engine.link.expect(902, Slot(), world.mono + 9, "ECHO", engine.link.handle)
+    assert len(engine.link.inflight) == 1
+
+
+@pytest.mark.parametrize("sent", range(9))
+def test_what_is_left_after_any_number_of_bytes(sent: int) -> None:
+    rest = unsent(PARTS, sent)
+    assert b"".join(rest) == b"abcdefgh"[sent:]
+    assert all(len(part) for part in rest[:1]), "no empty buffer in front"

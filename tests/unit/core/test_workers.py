@@ -195,3 +195,24 @@ def test_plain_handlers_leave_the_loop_its_turns() -> None:
         return turns
 
     assert asyncio.run(main()) >= 1_000 // 32
+
+
+def test_a_plain_handler_that_is_cancelled_on_a_loop_has_ended_too() -> None:
+    async def run() -> list[str]:
+        driver = AsyncioDriver()
+        told: list[str] = []
+
+        def call(job: int) -> None:
+            if job == 1:
+                raise asyncio.CancelledError
+
+        workers: Workers[int] = Workers(driver, call, lambda job, _, error: told.append(f"{job} {error!r}"), limit=1)
+        with driver.enter():
+            for job in range(3):
+                workers.submit(job)
+            idle = workers.idle()
+        await asyncio.wait_for(driver.wait(idle), 20)
+        await driver.close()
+        return told
+
+    assert asyncio.run(run()) == ["0 None", "1 CancelledError()", "2 None"]

@@ -15,7 +15,7 @@ from mqclient.core.driver import Address
 from mqclient.core.slot import Slot, Wake
 from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError
 from mqclient.io.aio import AsyncioDriver
-from tests.support.echo import EchoEngine, EchoServer
+from tests.support.echo import EchoEngine, EchoReader, EchoServer, frame
 from tests.support.leaks import assert_quiet
 from tests.support.proxy import CuttingProxy
 
@@ -74,6 +74,39 @@ def test_sends_of_one_turn_are_one_write() -> None:
             await driver.wait(slot)
         assert watched.writes == 1
 
+    run(test)
+
+
+class Roomy(EchoReader):
+    """Has room for what is received, as the native readers have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = bytearray(64)
+        self.reads: list[int] = []
+
+    def vacancy(self) -> memoryview:
+        return memoryview(self.room)
+
+    def filled(self, count: int) -> list[Any]:
+        self.reads.append(count)
+        return self.feed(bytes(self.room[:count]))
+
+
+def test_what_comes_is_received_where_the_reader_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(driver: AsyncioDriver, engine: EchoEngine, server: EchoServer) -> None:
+        reader = engine.link.reader
+        assert isinstance(reader, Roomy)
+        assert await ask(engine, b"x" * 1000) == b"x" * 1000
+        assert (max(reader.reads), sum(reader.reads)) == (64, len(frame(1, b"x" * 1000)))
+        seen = len(reader.reads)
+        handle = engine.link.handle
+        handle.link = None  # as it is while the connection is being closed
+        handle.buffer_updated(5)
+        handle.link = engine.link
+        assert len(reader.reads) == seen
+
+    monkeypatch.setattr("tests.support.echo.EchoReader", Roomy)
     run(test)
 
 

@@ -31,6 +31,15 @@ def until_parked(engine: EchoEngine) -> Connection:
     return connection
 
 
+def test_what_cannot_be_looked_after_is_listened_to(engine: EchoEngine) -> None:
+    ask(engine, b"the connection is there")
+    connection = engine.link.handle
+    connection.can_park = False
+    for _ in range(100):
+        ask(engine, b"x")
+        assert not connection.parked
+
+
 def test_a_caller_reads_for_itself(engine: EchoEngine) -> None:
     ask(engine, b"the connection is there")
     engine.threads.clear()
@@ -232,10 +241,10 @@ def test_who_is_alone_waits_and_reads_once(engine: EchoEngine) -> None:
     assert not glance(connection, reader, slot, None, 7)
     assert (nothing.waited, reads) == ([(5, 7)], [])
     connection.wait = there.wait
-    before = connection.last_borrow
+    before = connection.reader.last_borrow
     assert not glance(connection, reader, slot, time.monotonic() + 0.0005, 7)
     assert (there.waited, reads) == ([(1, 7)], [connection])
-    assert connection.last_borrow > before
+    assert connection.reader.last_borrow > before
     assert not glance(connection, reader, slot, time.monotonic() - 1, 7)
     assert len(there.waited) == 1, "no time is left"
     with in_another_thread(connection):

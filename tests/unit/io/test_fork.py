@@ -187,6 +187,34 @@ assert engine.opened == 1 and engine.lost == [] and engine.forked == 0
     assert code == 0, out + err
 
 
+def test_a_child_of_one_whose_caller_reads_by_himself(server: EchoServer) -> None:
+    """The parent's reader thread looks after the connection meanwhile; the child has neither."""
+    script = (
+        PRELUDE
+        + """
+while not engine.link.handle.parked:
+    assert driver.wait(engine.submit(b"x")) == b"x"
+reading = engine.link.reader
+reading.last_borrow = float("inf")
+pid = os.fork()
+if pid == 0:
+    assert engine.link.reader.last_borrow == 0.0
+    assert driver.wait(engine.submit(b"child", 30), driver.deadline(30)) == b"child"
+    driver.close()
+    sys.exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+assert engine.link.handle.parked
+reading.last_borrow = time.monotonic()
+end = time.monotonic() + 20
+while engine.link.handle.parked and time.monotonic() < end: time.sleep(0.001)
+assert not engine.link.handle.parked
+assert driver.wait(engine.submit(b"parent")) == b"parent"
+"""
+    )
+    code, out, err = run_script(script, server.port)
+    assert code == 0, out + err
+
+
 def test_a_child_that_does_nothing_and_a_grandchild(server: EchoServer) -> None:
     script = (
         PRELUDE

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import select
+import threading
+import time
 from typing import Any, cast
 
+import pytest
+
+from mqclient.errors import DeadlineError
 from mqclient.io.passage import Passage
 from mqclient.io.threads import ThreadsDriver
 from tests.support.calls import ask
 from tests.support.echo import EchoEngine
 from tests.unit.io.test_borrow import until_parked
+
+LONG = 10.0
 
 
 def passage(engine: EchoEngine) -> Passage | None:
@@ -41,6 +48,67 @@ def test_only_where_callers_come_one_after_the_other(engine: EchoEngine) -> None
     engine.link.handle = None
     assert passage(engine) is None, "lost"
     engine.link.handle = connection
+
+
+def test_where_several_come_all_the_time_the_reader_thread_lets_go(engine: EchoEngine) -> None:
+    ask(engine, b"the connection is there")
+    driver: Any = engine.driver
+    connection = engine.link.handle
+    connection.writes_at_once = True
+    assert not connection.parked
+    with driver.enter():
+        found = driver.passage(engine.link, True)
+    assert found.connection is connection
+    assert connection.parked
+    assert connection.borrowed
+    end = time.monotonic() + 10
+    while connection.parked:  # for nobody came
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    assert not connection.borrowed
+    driver._reader.lends = False
+    with driver.enter():
+        assert driver.passage(engine.link, True) is None
+    driver._reader.lends = True
+    connection.writes_at_once = False
+
+
+def test_what_is_lent_stays_so_until_it_is_given_back(engine: EchoEngine) -> None:
+    ask(engine, b"the connection is there")
+    driver: Any = engine.driver
+    connection = engine.link.handle
+    connection.lent, connection.writes_at_once = -1, True
+    with driver.enter():
+        assert driver.passage(engine.link, True) is not None
+    connection.writes_at_once = False
+    time.sleep(0.05)
+    assert connection.parked, "a row of callers reads"
+    assert not connection.claim()
+    assert connection.reading.acquire(False), "it is not held"
+    connection.reading.release()
+    slot = engine.submit(b"somebody else's", LONG)
+    with pytest.raises(DeadlineError):
+        driver.wait(slot, time.monotonic() + 0.05)
+    connection.lent = 0
+    assert driver.wait(slot, time.monotonic() + LONG) == b"somebody else's"
+
+
+def test_closing_waits_for_who_reads(engine: EchoEngine) -> None:
+    until_parked(engine)
+    connection = engine.link.handle
+    connection.lent = -1
+    back = threading.Timer(0.1, lambda: setattr(connection, "lent", 0))
+    back.start()
+    began = time.monotonic()
+    connection.take_over(LONG)
+    assert 0.09 < time.monotonic() - began < LONG
+    connection.lent = -1
+    connection.take_over(0.01)
+    connection.lent = 0
+    connection.reading.release()
+    connection.reading.release()
+    assert connection.claim()
+    connection.reading.release()
 
 
 def test_closing_ends_the_waits(engine: EchoEngine) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pytest
@@ -17,12 +18,14 @@ from mqclient.core.link import Link
 from mqclient.core.slot import Slot, Wake
 from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError
 from mqclient.io.poller import EpollPoller
+from mqclient.io.reader import LINGER, PARK
 from mqclient.io.threads import ThreadsDriver
 from mqclient.io.tls import encrypted
 from tests.support.calls import LONG, ask, in_threads
-from tests.support.echo import EchoEngine, EchoServer
+from tests.support.echo import EchoEngine, EchoServer, frame
 from tests.support.leaks import assert_quiet
 from tests.support.proxy import CuttingProxy
+from tests.unit.io.test_borrow import until_parked
 
 # ---- faults
 
@@ -258,6 +261,89 @@ def test_a_link_left_to_callers_is_listened_to_again(engine: EchoEngine) -> None
     while connection.parked and time.monotonic() < end:
         time.sleep(0.001)
     assert not connection.borrowed
+
+
+@pytest.fixture
+def turns(engine: EchoEngine, driver: ThreadsDriver, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When the reader thread got up, beside a connection that a caller reads without end."""
+    ask(engine, b"the connection is there")
+    until_parked(engine).reader.last_borrow = inf
+    reader, seen = driver._reader, list[float]()
+    assert reader is not None
+    turn = reader._turn
+
+    def noted(events: list[tuple[int, int]]) -> None:
+        seen.append(time.monotonic())
+        turn(events)
+
+    monkeypatch.setattr(reader, "_turn", noted)
+    for _ in range(20):  # until what parking rang for is done
+        seen.clear()
+        time.sleep(10 * PARK)
+        if not seen:
+            break
+    return seen
+
+
+def test_where_callers_read_it_does_not_get_up(engine: EchoEngine, turns: list[float]) -> None:
+    """It would ask for the GIL: beside a thread that burns, all who wait for theirs would wait anew."""
+    time.sleep(40 * PARK)
+    assert engine.link.handle.parked
+    assert turns == []
+
+
+def test_what_concerns_it_wakes_it_there(engine: EchoEngine, driver: ThreadsDriver, turns: list[float]) -> None:
+    reader, end = driver._reader, time.monotonic() + LONG
+    assert reader is not None
+    reader.hand(engine.link.handle)
+    while not turns and time.monotonic() < end:
+        time.sleep(0.001)
+    assert turns
+    fired, began = threading.Event(), time.monotonic()
+    with driver.enter() as now:
+        engine.timers.at(now.mono + 0.05, lambda now: fired.set())
+    assert fired.wait(LONG)
+    assert time.monotonic() - began >= 0.05
+    assert engine.link.handle.parked, "the caller still reads"
+
+
+def test_what_came_meanwhile_is_read_once_the_last_caller_has_gone(
+    server: EchoServer, engine: EchoEngine, turns: list[float]
+) -> None:
+    server.connections[0].sendall(frame(0, b"push"))
+    time.sleep(10 * PARK)
+    assert (engine.pushed, turns) == ([], [])
+    engine.link.handle.reader.last_borrow, end = time.monotonic(), time.monotonic() + LONG
+    while not engine.pushed and time.monotonic() < end:
+        time.sleep(0.001)
+    assert engine.pushed == [b"push"]
+
+
+def test_another_connection_beside_it_is_listened_to_again(
+    server: EchoServer, engine: EchoEngine, driver: ThreadsDriver
+) -> None:
+    other = EchoEngine(driver, server.address)
+    for one in (engine, other):
+        ask(one, b"the connection is there")
+    until_parked(engine).reader.last_borrow = inf
+    connection, end = until_parked(other), time.monotonic() + LONG
+    while connection.parked and time.monotonic() < end:
+        time.sleep(0.001)
+    assert not connection.borrowed
+    assert engine.link.handle.parked
+    other.close()
+
+
+def test_closing_does_not_wait_for_who_comes_no_more(engine: EchoEngine, turns: list[float]) -> None:
+    began = time.monotonic()
+    engine.close()
+    while engine.link.handle is not None or engine.link.inflight:
+        assert time.monotonic() - began < LONG
+    driver = engine.driver
+    assert isinstance(driver, ThreadsDriver)
+    driver.close()
+    assert time.monotonic() - began < LINGER
+    assert turns
 
 
 class Copy:

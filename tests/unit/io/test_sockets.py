@@ -1,4 +1,4 @@
-"""Socket options, and what is left after a partial write."""
+"""Socket options, and where a loop reads to."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import socket
 
 import pytest
 
-from mqclient.io.sockets import Buffer, name_of, tune, unsent
+from mqclient.io.sockets import name_of, reading_into, tune
+from tests.support.echo import EchoReader, frame
 
-PARTS: list[Buffer] = [b"abc", bytearray(b"d"), memoryview(b""), b"efgh"]
 
-
-@pytest.mark.parametrize("sent", range(9))
-def test_what_is_left_after_any_number_of_bytes(sent: int) -> None:
-    rest = unsent(PARTS, sent)
-    assert b"".join(rest) == b"abcdefgh"[sent:]
-    assert all(len(part) for part in rest[:1]), "no empty buffer in front"
+def test_a_reader_without_room_is_fed() -> None:
+    vacancy, filled = reading_into(EchoReader())
+    first = frame(1, b"x")
+    vacancy()[: len(first)] = first
+    assert filled(len(first)) == [(1, b"x")]
+    assert filled(len(first) - 1) == []
 
 
 def test_small_frames_are_not_delayed_and_silent_peers_are_noticed() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqclient.errors import LinkError
+from mqclient.errors import ClosedError, LinkError
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.consumer import ConsumerEngine
 from tests.support.pulsar_world import PulsarWorld
@@ -196,3 +196,32 @@ def test_with_an_ack_timeout_what_is_acknowledged_is_not_asked_back(world: Pulsa
     world.world.advance(5)
     assert backlog(world) == 1
     assert world.take(consumer) == [b"5"]
+
+
+@pytest.mark.parametrize("options", [{}, {"ack_grouping": 0}, {"ack_timeout": 60}])
+def test_what_is_acknowledged_after_the_end_is_told_to_nobody_and_that_is_said(
+    world: PulsarWorld, options: dict[str, Any]
+) -> None:
+    consumer, messages = fill(world, 4, batching=False, **options)
+    face = world.face(consumer)
+    face.ack(messages[0])
+    face.close()
+    assert backlog(world) == 3
+    for again in range(2):
+        with pytest.raises(ClosedError, match="closed"):
+            face.ack(messages[1])
+        with pytest.raises(ClosedError, match="closed"):
+            face.ack(messages[2:])
+        with pytest.raises(ClosedError, match="closed"):
+            face.ack_confirmed(messages[1])
+        assert backlog(world) == 3, again
+
+
+def test_what_is_acknowledged_up_to_a_message_after_the_end_too(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 2, batching=False)
+    face = world.face(consumer)
+    face.close()
+    for _ in range(2):
+        with pytest.raises(ClosedError, match="closed"):
+            face.ack_cumulative(messages[1])
+    assert backlog(world) == 2

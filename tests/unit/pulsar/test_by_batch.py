@@ -79,3 +79,42 @@ def test_batches_need_the_option(world: PulsarWorld) -> None:
 def test_the_partitions_of_a_topic(world: PulsarWorld) -> None:
     client = world.client()
     assert world.do(client, lambda: opening.partitions(client, "t", None)) == ["persistent://public/default/t"]
+
+
+def test_what_was_taken_is_told_when_it_is_half_a_window(world: PulsarWorld) -> None:
+    """Of each entry a reader would tell the broker twice, a system call each: that cost as much as reading it."""
+    producer = world.sender(world.producer(world.client(), "t", batch_max_messages=4))
+    engine, reader = opened(world, receiver_queue=100)
+    there = world.at_broker(engine)
+    producer.send_many([b"%d" % number for number in range(100)])
+    for taken in range(1, 13):
+        assert batch_of(reader) is not None
+        assert engine.diagnose()["untold"] == 4 * taken
+        assert there.flows == [100]
+    assert batch_of(reader) == [b"48", b"49", b"50", b"51"]
+    world.settled(engine)
+    assert (engine.diagnose()["untold"], there.flows) == (0, [100, 52])
+
+
+def test_many_small_entries_are_told_before_half_a_window(world: PulsarWorld) -> None:
+    producer = world.sender(world.producer(world.client(), "t", batch_max_messages=2))
+    engine, reader = opened(world, receiver_queue=1000)
+    producer.send_many([b"%d" % number for number in range(200)])
+    untold = []
+    for _ in range(100):
+        assert batch_of(reader) is not None
+        untold.append(engine.diagnose()["untold"])
+    assert max(untold) == 62
+    world.settled(engine)
+
+
+def test_a_window_that_shrinks_is_told_in_its_halves(world: PulsarWorld) -> None:
+    producer = world.sender(world.producer(world.client(), "t", batch_max_messages=1))
+    engine, reader = opened(world, receiver_queue=40)
+    with engine.client.driver.enter():
+        engine.intake.resize(4)
+    for number in range(50):
+        producer.send_many([b"%d" % number])
+        assert batch_of(reader) == [b"%d" % number]
+        assert engine.diagnose()["untold"] < 2
+    world.settled(engine)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.core.slot import Slot
-from mqclient.errors import DeadlineError, MQError
+from mqclient.errors import DeadlineError, LinkError, MQError
 from mqclient.pulsar.batch import Batch
 from mqclient.pulsar.flight import Flight
 from mqclient.pulsar.outgoing import prepare
@@ -214,22 +214,23 @@ class Lane:
         self.opened = False
         self.published = -1
         self.number = 0
+        self.left: list[bytes] = []
 
     def open(self, flight: Any, passage: Any, number: int) -> bool:
         assert (flight.count, passage) == (0, "a passage")
         self.opened, self.number = True, number
         return True
 
-    def shut(self, deadline: float) -> tuple[int, int]:
+    def shut(self, deadline: float) -> tuple[int, int, list[bytes]]:
         self.opened = False
-        return self.number + 3, 3
+        return self.number + 3, 3, self.left
 
 
 def test_the_lane_opens_for_who_sends_alone_and_counts_when_it_is_shut(world: PulsarWorld, opened: Opened) -> None:
     producer = opened()
     flights: Any = producer._flights
     lane = flights._lane = Lane()
-    flights._passage = lambda link: "a passage"
+    flights._passage = lambda link, company: None if company else "a passage"
     for _ in range(7):
         send(producer, b"x")
         world.world.advance(0.01)
@@ -256,11 +257,69 @@ def test_what_is_on_its_way_in_the_lane_is_one_of_the_pending_ones(world: Pulsar
     lane = flights._lane = Lane()
     lane.opened = True
     waits: Slot[Any] = Slot()
-    frame = flights._flight.add(prepare(b"yy"), 1, 0, 99.0, waits)
+    lane.left = [flights._flight.add(prepare(b"yy"), 1, 0, 99.0, waits)]
     flights._give_up()
     assert (kinds(producer), producer.client.budget.bytes, producer.client.budget.items) == ([Flight], 2, 1)
-    with producer.client.driver.enter():
-        flights._flight.link.write(frame)
     world.world.advance(0.01)
-    assert waits.done
+    assert waits.done, "what nobody had written is written"
+    assert bodies(world) == [b"x", b"yy"]
     assert settled(producer)
+
+
+@pytest.mark.parametrize("ends", ["the connection", "the broker closed it"])
+def test_what_was_left_to_be_written_goes_to_the_next_connection_alone(
+    world: PulsarWorld, opened: Opened, ends: str
+) -> None:
+    producer = opened()
+    flights: Any = producer._flights
+    send(producer, b"x")
+    world.world.advance(0.01)
+    lane = flights._lane = Lane()
+    lane.opened, lane.number = True, -1
+    waits: Slot[Any] = Slot()
+    lane.left = [flights._flight.add(prepare(b"yy"), 1, 0, 99.0, waits)]
+    link, connection = flights._flight.link, producer.attachment.connection
+    assert connection is not None
+    with producer.client.driver.enter():
+        if ends == "the connection":
+            producer.on_lost(connection, LinkError("gone"))
+        else:
+            producer.on_closed_by_broker(connection, None)
+        assert lane.left[0] not in link.outbox
+    world.world.advance(5)
+    assert waits.done
+    assert bodies(world) == [b"x", b"yy"]
+    assert producer.counts["resent"] == 1
+    assert settled(producer)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "consumes", "opens"), [(0.0005, False, True), (0.002, False, False), (0.0005, True, False)]
+)
+def test_the_lane_opens_for_several_that_send_all_the_time(
+    world: PulsarWorld, opened: Opened, seconds: float, consumes: bool, opens: bool
+) -> None:
+    producer = opened(latency=seconds)
+    if consumes:
+        world.consumer(producer.client, "t", "s")
+    flights: Any = producer._flights
+    lane = flights._lane = Lane()
+    asked: list[bool] = []
+
+    def passage(link: Any, company: bool) -> str:
+        asked.append(company)
+        return "a passage"
+
+    flights._passage = passage
+    for _ in range(32):
+        assert asked == []
+        send(producer, b"x", b"y")
+        world.world.advance(4 * seconds)
+        assert producer.idle
+    assert (lane.opened, asked) == (opens, [True] if opens else [])
+    send(producer, b"x", b"y")
+    assert not lane.opened, "somebody went the long way"
+    world.world.advance(4 * seconds)
+    assert not lane.opened, "they are counted anew"
+    world.world.advance(1)
+    assert lane.shut(0) == (lane.number + 3, 3, [])

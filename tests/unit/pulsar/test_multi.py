@@ -326,3 +326,17 @@ def test_what_many_topics_cannot_have(world: PulsarWorld, options: dict[str, Any
         world.multi(client, ["a", "b"], "")
     with pytest.raises(ConfigError, match="at least one topic"):
         world.multi(client, [], "s")
+
+
+def test_what_is_acknowledged_after_the_end_is_refused(world: PulsarWorld) -> None:
+    client = world.client()
+    consumer = world.multi(client, ["a", "b"], "s")
+    send(world, "a", b"1", b"2", batching=False)
+    send(world, "b", b"3", batching=False)
+    face = world.face(consumer)
+    messages: list[Any] = [face.receive(1) for _ in range(3)]
+    face.close()
+    for message in [*messages, messages]:
+        with pytest.raises(MQError, match=r"closed|any more"):
+            face.ack(message)
+    assert bodies(world, world.multi(client, ["a", "b"], "s")) == [b"1", b"2", b"3"]

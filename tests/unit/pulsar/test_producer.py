@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mqclient.core.slot import Slot
+from mqclient.core.steps import run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, MQError
 from mqclient.pulsar.codes import BrokerError, ServerError
 from mqclient.pulsar.encryption import Encryption, Key
@@ -225,6 +226,40 @@ def test_closing_flushes_and_names_what_is_left(world: PulsarWorld) -> None:
     [future] = submit(world, other, b"x")
     world.sender(other).close()
     assert isinstance(future.exception(), DeadlineError)
+
+
+def test_who_sends_while_it_closes_is_refused_for_certain(world: PulsarWorld) -> None:
+    world.world.latency = 0.01
+    client = world.client()
+    producer = world.producer(client, "t", batching=False)
+    first = submit(world, producer, b"1")
+    closing = world.ask(client, lambda: run_steps(producer.close_steps()))
+    before = closing.done
+    for send in (world.sender(producer).send, lambda body: submit(world, producer, body)):
+        with pytest.raises(ClosedError) as caught:
+            send(b"2")
+        assert not caught.value.outcome_unknown
+    world.world.advance(1)
+    assert (before, closing.done) == (False, True)
+    assert first[0].exception() is None
+    assert everything(world, "t") == [b"1"]
+
+
+def test_what_was_written_and_has_no_receipt_when_it_ends_may_be_there(world: PulsarWorld) -> None:
+    """Fenced off while it was away, it never learns what became of the last ones."""
+    world.world.latency = 0.01
+    producer = world.producer(world.client(), "t", access="exclusive", batching=False)
+    world.control.cut("SEND", after=True)
+    [future] = submit(world, producer, b"1")
+    world.control.answer("PRODUCER", ServerError.ProducerFenced, "somebody else has the topic", times=10)
+    world.world.advance(5)
+    assert everything(world, "t") == [b"1"]
+    error = future.exception()
+    assert isinstance(error, BrokerError)
+    assert (error.code, error.outcome_unknown) == (ServerError.ProducerFenced, True)
+    with pytest.raises(BrokerError) as caught:
+        submit(world, producer, b"2")
+    assert not caught.value.outcome_unknown
 
 
 def test_a_taken_name_is_refused_and_free_after_close(world: PulsarWorld) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from copy import copy
+from datetime import timedelta
 from inspect import signature
 from typing import Any
 
@@ -137,3 +139,27 @@ def test_partial_failure_tells_how_many_and_why() -> None:
     error = PartialSendError(results)
     assert str(error) == "1 of 2 messages were not sent; the first because of: too long"
     assert error.results == results
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"delay_level": -1}, "delay_level=-1: one of the broker's levels"),
+        ({"delay_level": "3"}, "delay_level='3'"),
+        ({"deliver_at": "2020"}, "deliver_at='2020': a datetime, or milliseconds since 1970"),
+        ({"deliver_at": -5}, "deliver_at=-5"),
+        ({"deliver_after": "1"}, "deliver_after='1': a number of seconds"),
+        ({"deliver_after": -1.0}, "deliver_after=-1.0"),
+        ({"deliver_after": timedelta(1)}, "a number of seconds"),
+        ({"deliver_after": 1, "deliver_at": 1}, "not by two"),
+    ],
+)
+def test_a_delay_that_is_none_is_told(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        _ = Message("orders", b"x", **given).timing
+
+
+def test_the_delays_as_properties() -> None:
+    assert Message("orders", b"x", delay_level=3).timing == ("DELAY", "3")
+    assert Message("orders", b"x", deliver_after=1.5).timing == ("TIMER_DELAY_MS", "1500")
+    assert Message("orders", b"x", deliver_after=0).timing == ("TIMER_DELAY_MS", "0")

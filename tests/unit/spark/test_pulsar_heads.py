@@ -48,6 +48,41 @@ def test_by_name_pattern_and_assignment(broker: EmbeddedBroker, pulsar_client: p
     assert {number.as_py() for batch in found for number in batch.column("partition")} == {0, 2}
 
 
+def test_a_partition_that_is_added_counts_at_once(
+    broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str
+) -> None:
+    """Or `processAllAvailable` would leave out what was written to it before."""
+    cluster = PulsarCluster(broker.pulsar_url, embedded=broker)
+    cluster.partition(topic, 1)
+    tracker = Tracker(pulsar_source, asked(broker, topic=topic))
+    some = Tracker(pulsar_source, asked(broker, assign=json.dumps({topic: [0]})))
+    start, same = tracker.latest(tracker.initial(), None), some.latest(some.initial(), None)
+    cluster.partition(topic, 2)
+    fill(pulsar_client, f"{topic}-partition-1", 5)
+    assert [part.topic for part in tracker.ranges(start, tracker.latest(start, None))] == [
+        f"persistent://public/default/{topic}-partition-1"
+    ]
+    assert some.latest(same, None) is same
+    tracker.close()
+    some.close()
+
+
+def test_topics_of_a_pattern_are_looked_for_as_often_as_was_asked(
+    broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str
+) -> None:
+    fill(pulsar_client, topic, 5)
+    now = 0.0
+    sparing = Heads(asked(broker, topicPattern=f"{topic}.*"), clock=lambda: now)
+    always = Heads(asked(broker, topicPattern=f"{topic}.*", topicRefreshSeconds="0"), clock=lambda: now)
+    assert len(sparing.look()) == len(always.look()) == 1
+    fill(pulsar_client, topic + "-more", 5)
+    assert (len(sparing.look()), len(always.look())) == (1, 2)
+    now = 10.0
+    assert len(sparing.look()) == 2
+    sparing.close()
+    always.close()
+
+
 def test_what_is_not_there(broker: EmbeddedBroker, pulsar_client: pulsar.Client, topic: str) -> None:
     fill(pulsar_client, topic, 1)
     with pytest.raises(ConfigError, match=f"there is no topic 'x{topic}' at .* Did you mean '{topic}'"):

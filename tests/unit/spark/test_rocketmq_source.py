@@ -61,6 +61,23 @@ def test_by_name_pattern_and_assignment(broker: EmbeddedBroker, rocketmq_client:
         assert bodies(by_name, plan(asked(broker, assign=json.dumps(assign)))) == [1, 3, 5]
 
 
+def test_topics_of_a_pattern_are_looked_for_as_often_as_was_asked(
+    broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str
+) -> None:
+    fill(rocketmq_client, topic, 6)
+    now = 0.0
+    sparing = Heads(asked(broker, topicPattern=f"{topic}.*"), clock=lambda: now)
+    always = Heads(asked(broker, topicPattern=f"{topic}.*", topicRefreshSeconds="0"), clock=lambda: now)
+    assert {queue.topic for queue in sparing.look()} == {queue.topic for queue in always.look()} == {topic}
+    fill(rocketmq_client, topic + "-more", 4)
+    assert {queue.topic for queue in always.look()} == {topic, topic + "-more"}
+    assert {queue.topic for queue in sparing.look()} == {topic}
+    now = 10.0
+    assert {queue.topic for queue in sparing.look()} == {topic, topic + "-more"}
+    sparing.close()
+    always.close()
+
+
 def test_what_is_not_there(broker: EmbeddedBroker, rocketmq_client: rocketmq.Client, topic: str) -> None:
     fill(rocketmq_client, topic, 1)
     with pytest.raises(ConfigError, match=f"there is no topic 'x{topic}' at .* Did you mean '{topic}'"):

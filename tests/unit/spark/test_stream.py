@@ -14,6 +14,8 @@ from mqclient.spark.plan import Ahead, Limit, Queue, Range
 from mqclient.spark.read_options import read_options
 from mqclient.spark.stream import Tracker
 
+SPARK_ASKS = 0.01
+"""Seconds between the questions of an idle query."""
 A, B, C = Queue("t", "a", 0), Queue("t", "a", 1), Queue("t", "b", 0)
 
 
@@ -27,6 +29,7 @@ class World:
         self.times: dict[str, Any] = {}
         self.committed: list[Any] = []
         self.errors: list[Exception] = []
+        self.slept: list[float] = []
 
     def look(self) -> dict[Any, Any]:
         self.looks += 1
@@ -53,6 +56,7 @@ class World:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        self.slept.append(seconds)
 
     def tracker(self, system: Any = rocketmq_source, **given: str) -> Tracker:
         address = "nameServer" if system is rocketmq_source else "serviceUrl"
@@ -110,14 +114,72 @@ def test_offsets_are_the_same_text_in_whatever_order_queues_are_seen(world: Worl
     assert json.dumps(world.tracker().latest(world.tracker().initial(), None)) == json.dumps(one)
 
 
-def test_brokers_are_asked_at_the_poll_interval_only(world: World) -> None:
+def test_what_was_written_before_the_question_is_in_the_answer(world: World) -> None:
+    """Spark's `processAllAvailable` believes "nothing new", so that must not rest on an earlier look."""
+    tracker = world.tracker()
+    start = again(tracker.latest(tracker.initial(), None))
+    for offset in range(11, 60):
+        assert tracker.latest(start, None) is start
+        world.now += 0.001 * (offset % 13)
+        world.there[A] = (0, offset)
+        start = again(tracker.latest(start, None))
+        assert start["q"]["t"]["a"]["0"] == offset
+        tracker.report()
+
+
+def test_an_idle_query_asks_brokers_at_the_poll_interval_only(world: World) -> None:
     tracker = world.tracker(offsetPollIntervalMs="100")
     start = tracker.latest(tracker.initial(), None)
-    for _ in range(100):
+    asked, begun = 0, world.now
+    while world.now < begun + 2:
         tracker.latest(start, None)
         tracker.report()
-        world.now += 0.01
-    assert 10 <= world.looks <= 12
+        world.now += SPARK_ASKS
+        asked += 1
+    assert world.looks <= 25
+    assert asked <= 25  # the answer waits, or Spark would ask 200 times
+
+
+def test_whoever_asks_rarely_never_waits(world: World) -> None:
+    tracker = world.tracker()
+    start = tracker.latest(tracker.initial(), None)
+    for _ in range(100):
+        world.now += 0.2
+        tracker.latest(start, None)
+    assert world.slept == []
+
+
+def test_a_query_that_just_had_something_waits_for_little(world: World) -> None:
+    tracker = world.tracker()
+    start = tracker.latest(tracker.initial(), None)
+    for number in range(10):
+        for _ in range(3):
+            assert tracker.latest(start, None) is start
+            world.now += SPARK_ASKS
+        world.there[A] = (0, 11 + number)
+        start = tracker.latest(start, None)
+    assert sum(world.slept) <= 10 * 0.05
+
+
+def test_an_idle_source_does_not_keep_the_other_of_its_query_waiting(world: World) -> None:
+    idle, other = world.tracker(), World()
+    busy = other.tracker()
+    start, place = idle.latest(idle.initial(), None), busy.latest(busy.initial(), None)
+    for _ in range(50):
+        idle.latest(start, None)
+    world.now += 0.1  # for which the other one's answer waited
+    world.slept.clear()
+    for offset in range(11, 31):  # triggers of 60 ms; Spark tells all sources of each
+        other.there[A] = (0, offset)
+        end = busy.latest(place, None)
+        assert idle.latest(start, None) is start
+        idle.commit(start)
+        busy.commit(place)
+        place = end
+        for one in (world, other):
+            one.now += 0.06
+    assert sum(world.slept) <= 0.05
+    assert other.slept == []
 
 
 def test_limits_never_starve_a_queue_and_catch_up(world: World) -> None:
@@ -163,6 +225,14 @@ def test_a_queue_that_appears_is_read_from_its_beginning(world: World) -> None:
     assert world.tracker().ranges(end, following) == [Range(C, 7, 70)]
 
 
+def test_available_now_has_what_was_written_before_it_began(world: World) -> None:
+    tracker = world.tracker(startingOffsets="earliest")
+    tracker.report()
+    world.there[A] = (0, 11)
+    tracker.freeze()
+    assert tracker.latest(tracker.initial(), None)["q"]["t"]["a"]["0"] == 11
+
+
 def test_available_now_ends_where_the_queues_ended_when_it_began(world: World) -> None:
     tracker = world.tracker(startingOffsets="earliest")
     tracker.freeze()
@@ -204,6 +274,12 @@ def test_a_broker_that_is_away_for_a_while_does_not_end_the_stream(world: World)
     assert world.looks == 3
     world.errors = [LinkError("away")]
     world.now += 1
+    assert tracker.latest(start, None) is start
+    world.errors = [LinkError("away"), LinkError("away")]
+    world.there[A] = (0, 11)
+    start = again(tracker.latest(start, None))
+    assert start["q"]["t"]["a"]["0"] == 11  # it comes back soon: "nothing" would be a guess
+    world.errors = [LinkError("away")] * 3
     assert tracker.latest(start, None) is start
     world.errors = [LinkError("away")] * 3
     with pytest.raises(LinkError):

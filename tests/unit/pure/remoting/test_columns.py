@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from types import ModuleType
 from typing import Any
 
@@ -48,6 +49,29 @@ def test_columns_are_what_arrow_expects(remoting: ModuleType) -> None:
     assert [dict(row) for row in made.to_pylist()] == maps
     with pytest.raises(ConfigError, match="nonesuch"):
         batch.columns(["nonesuch"])
+
+
+def test_columns_of_several_batches_are_one(remoting: ModuleType) -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows = [{"TAGS": f"t{number}"} if number % 2 else {"n": str(number), "m": "x"} for number in range(12)]
+    stored = [
+        message(remoting, b"%d" % number, offset=number, mapping=row, attempts=number)
+        for number, row in enumerate(rows)
+    ]
+    first, *more = (remoting.decode_messages(b"".join(stored[start:stop])) for start, stop in ((0, 2), (2, 3), (3, 12)))
+    columns = first.columns(None, more)
+    assert tuple(columns) == remoting.COLUMNS
+
+    def array(name: str, kind: Any) -> Any:
+        return pa.Array.from_buffers(kind, 12, [part and pa.py_buffer(part) for part in columns[name]]).to_pylist()
+
+    assert array("body", pa.binary()) == [b"%d" % number for number in range(12)]
+    assert array("tag", pa.utf8()) == [row.get("TAGS") for row in rows]
+    assert array("offset", pa.int64()) == array("attempts", pa.int32()) == list(range(12))
+    assert array("message_id", pa.utf8()) == [one.message_id for batch in (first, *more) for one in batch]
+    assert list(memoryview(columns["properties"][1]).cast("i")) == [0, *accumulate(map(len, rows))]
+    with pytest.raises(TypeError, match="not of str"):
+        first.columns(["body"], ["no batch"])
 
 
 def test_rows_of_arrow_become_a_batch(remoting: ModuleType) -> None:

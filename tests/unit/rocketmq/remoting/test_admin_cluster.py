@@ -8,7 +8,7 @@ import pytest
 
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ConfigError, RemoteError
-from mqclient.rocketmq.codes import Request
+from mqclient.rocketmq.codes import BrokerError, Request
 from mqclient.rocketmq.remoting.admin_cluster import NOTHING_HERE, ClusterAdmin, each_master_steps, masters_steps
 from mqclient.rocketmq.remoting.bodies import write_body
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -55,6 +55,21 @@ def test_a_name_server_that_knows_no_broker(codec: Any, monkeypatch: pytest.Monk
         run(client, masters_steps(client.engine))
     (broker,) = run(client, ClusterAdmin(client.engine).cluster_steps())
     assert (broker.name, broker.addresses, broker.version) == ("b", {1: "replica:1"}, "")
+
+
+def test_a_broker_that_cannot_tell_its_version_is_listed(codec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = VirtualCluster(codec, brokers=2)
+    client = cluster.client()
+    first, second = run(client, ClusterAdmin(client.engine).cluster_steps())
+    ask = client.engine.ask_body_steps
+
+    def just_started(address: str, code: Request, fields: dict[str, str]) -> Steps[Any]:
+        if address == first.addresses[0]:
+            raise BrokerError(1, "java.util.NoSuchElementException", remote=address, request=code.name)
+        return (yield from ask(address, code, fields))
+
+    monkeypatch.setattr(client.engine, "ask_body_steps", just_started)
+    assert run(client, ClusterAdmin(client.engine).cluster_steps()) == [first._replace(version=""), second]
 
 
 def test_brokers_that_have_nothing_are_passed_over(codec: Any) -> None:

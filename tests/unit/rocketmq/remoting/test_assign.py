@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 import pytest
@@ -34,6 +35,27 @@ def test_options_reach_the_rule_and_a_callable_is_a_rule(codec: Any) -> None:
     assert numbers(by_config.share("g", "whoever", QUEUES, ["a"])) == [0, 1]
     odd = Assignment(codec.allocation, lambda group, own, queues, members: queues[1::2])
     assert numbers(odd.share("g", "a", QUEUES, ["a"])) == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (lambda *_: None, "gave None: some of the queues"),
+        (lambda *_: ["orders"], r"gave \['orders'\]"),
+        (lambda *_: [[]], "gave"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_of_the_users_is_told(codec: Any, rule: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=f"consumer:g: .*{told}"):
+        Assignment(codec.allocation, rule).share("g", "a", QUEUES, ["a"])
+
+
+def test_a_rule_that_leaves_the_program_is_a_rule_that_fails(codec: Any) -> None:
+    def leaves(*_: Any) -> list[MessageQueue]:
+        sys.exit(1)
+
+    with pytest.raises(RuntimeError, match=r"leaves raised SystemExit\(1\)"):
+        Assignment(codec.allocation, leaves).share("g", "a", QUEUES, ["a"])
 
 
 def test_an_unknown_rule_names_the_ones_there_are(codec: Any) -> None:

@@ -17,9 +17,11 @@ def test_the_slower_the_longer(took: float, pause: float) -> None:
 
 def test_a_failure_isolates_until_an_answer_comes() -> None:
     faults = Faults()
+    before = dict(faults.until)
     faults.failed("a", 0.0)
     faults.failed("b", 5.0)
     assert faults.avoided(9.0) == {"a", "b"}
+    assert (before, list(faults.until)) == ({}, ["a", "b"])
     assert faults.avoided(10.0) == {"b"}
     faults.answered("b", 0.01, 11.0)
     assert faults.avoided(11.0) == set()

@@ -11,6 +11,7 @@ from mqclient.rocketmq.codes import Request
 from mqclient.rocketmq.model import Message
 from mqclient.rocketmq.remoting import many as module
 from mqclient.rocketmq.remoting.many import WINDOW, check_messages, plan, results
+from mqclient.rocketmq.remoting.outgoing import MAX_BATCH_BYTES
 from mqclient.rocketmq.remoting.producer import ProducerEngine
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -119,7 +120,7 @@ def test_batches_are_cut_at_their_size_and_number(engine: ProducerEngine, monkey
     messages = [Message("orders", b"x" * 3000) for _ in range(200)]
     parts = [part for chain in plan(engine, messages, None) for part in chain]
     assert len(parts) == 3
-    assert all(len(part.prepared.body) <= module.MAX_BATCH_BYTES for part in parts)
+    assert all(len(part.prepared.body) <= MAX_BATCH_BYTES for part in parts)
     monkeypatch.setattr(module, "MAX_BATCH", 50)
     assert [len(chain[0].indexes) for chain in plan(engine, messages, None)] == [50] * 4
 
@@ -170,7 +171,7 @@ def test_thousands_that_fail_at_once_need_no_deep_stack(client: VirtualClient, e
         slot = engine.submit_many(chains, client.driver.now.mono - 1)
     found = results(client.driver.wait(slot))
     assert {type(error).__name__ for error in found} == {"DeadlineError"}
-    assert engine.account().unknown == 3000
+    assert engine.account().failed == 3000
 
 
 def test_what_is_wrong_is_said_before_anything_is_sent(engine: ProducerEngine) -> None:

@@ -19,6 +19,7 @@ from mqclient.rocketmq.model import (
     QueueFullError,
     Receipt,
 )
+from mqclient.rocketmq.remoting.many import plan
 from mqclient.rocketmq.remoting.producer import ProducerEngine, checked
 from mqclient.rocketmq.remoting.producer_options import ProducerOptions
 from tests.unit.rocketmq.remoting.cluster import VirtualClient, VirtualCluster
@@ -267,7 +268,7 @@ def test_a_closed_producer_sends_nothing(cluster: VirtualCluster) -> None:
     client = cluster.client()
     engine = engine_of(client)
     prepared = engine.prepare(Message("orders", b"x"))
-    chains = engine.prepare_many([Message("orders", b"x")], None)
+    chains = plan(engine, [Message("orders", b"x")], None)
     finish(engine, engine.close)
     calls: list[Callable[[], Any]] = [
         lambda: engine.send(prepared, None),
@@ -315,7 +316,7 @@ def test_many_are_stored_by_one_call(cluster: VirtualCluster) -> None:
     client = cluster.client()
     engine = engine_of(client)
     messages = [Message("orders", b"%d" % number) for number in range(20)]
-    chains = engine.prepare_many(messages, None)
+    chains = plan(engine, messages, None)
     parts = finish(engine, lambda: engine.submit_many(chains, None))
     assert sorted(index for part in parts for index in part.indexes) == list(range(20))
     assert [part.outcome.status for part in parts] == ["SEND_OK"] * len(parts)
@@ -413,7 +414,7 @@ def test_options_that_hold_back_listen_and_trace(cluster: VirtualCluster) -> Non
     (late,) = submit(engine, Message("orders", b"x"))
     assert late is None
     assert engine.submit_late(engine.prepare(Message("orders", b"x"))).result(5).ok
-    chains = engine.prepare_many([Message("orders", b"x")] * 3, None)
+    chains = plan(engine, [Message("orders", b"x")] * 3, None)
     assert len(finish(engine, lambda: engine.submit_many(chains, None))) == 1
     oneway = engine.prepare(Message("orders", b"x"))
     finish(engine, lambda: engine.submit_oneway(oneway))

@@ -78,6 +78,15 @@ def test_queues_in_turn_but_not_the_broker_that_failed() -> None:
     assert isinstance(routes.pick(only, "a"), MessageQueue)  # no other broker: better the same than none
 
 
+def test_whoever_looks_at_the_turn_does_not_take_it() -> None:
+    routes = Routes(None, Random(1))
+    route = parse_route("t", BODY)
+    turn = routes.turn(route)
+    assert routes.turn(route) == routes.turns["t"] == turn
+    assert routes.pick(route, None) == route.writable[(turn + 1) % len(route.writable)]
+    assert routes.turn(route) == turn + 1
+
+
 def test_one_question_for_all_who_ask(codec: Any) -> None:
     cluster = VirtualCluster(codec)
     cluster.topic("orders")

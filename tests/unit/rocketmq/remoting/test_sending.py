@@ -101,9 +101,11 @@ def test_no_time_left_is_said_and_nothing_is_sent(codec: Any) -> None:
     client.produce(Message("orders", b"x"))
     with client.driver.enter():
         slot, _ = engine.send(engine.prepare(Message("orders", b"x")), client.driver.now.mono)
-    with pytest.raises(DeadlineError, match="no time left"):
+    with pytest.raises(DeadlineError, match="no time left") as caught:
         client.driver.wait(slot)
     assert cluster.control.count("SEND_MESSAGE_V2") == 1
+    assert caught.value.outcome_unknown is False
+    assert (engine.account().failed, engine.account().unknown) == (1, 0)
 
 
 def test_a_silent_name_server_takes_no_more_than_the_messages_time(codec: Any) -> None:
