@@ -108,6 +108,16 @@ def measure(tests: list[str], folder: Path) -> None:
         print("tests failed: what they would have covered is missing below")
 
 
+def measured(wanted: dict[str, tuple[str, ...]]) -> dict[str, dict[int, set[str]]]:
+    """`contexts` of these modules after one run of their own tests."""
+    own = sorted({f"{test.rstrip('/')}*" for tests in wanted.values() for test in tests})
+    if not own:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        measure([str(path) for one in own for path in sorted(ROOT.glob(one))], Path(folder))
+        return {module: lines for module, lines in contexts(Path(folder)).items() if module in wanted}
+
+
 def contexts(folder: Path) -> dict[str, dict[int, set[str]]]:
     """Module -> first line of a statement -> the test modules that reached it."""
     files = json.loads((folder / "json").read_text(encoding="utf-8"))["files"]
@@ -155,14 +165,12 @@ def main() -> int:
     wanted = {module: tests_of(module) for module in modules(asked.paths)}
     found = contexts(asked.measured) if asked.measured else {}
     here = {module: tests for module, tests in wanted.items() if not asked.measured or module.startswith(NEEDS_SPARK)}
-    if here:
-        own = sorted({f"{test.rstrip('/')}*" for tests in here.values() for test in tests})
-        with tempfile.TemporaryDirectory() as folder:
-            measure([str(path) for one in own for path in sorted(ROOT.glob(one))], Path(folder))
-            found |= {module: lines for module, lines in contexts(Path(folder)).items() if module in here}
+    found |= measured(here)
     short = 0
     for module, tests in wanted.items():
         percent = covered(module, tests, found.get(module, {}))
+        if tests and percent < asked.at_least:  # what a module caches is reached once in a process, by whoever is first
+            percent = covered(module, tests, measured({module: tests}).get(module, {}))
         if not tests:
             print(f"{module}: no test module")
         elif percent < asked.at_least:

@@ -15,6 +15,12 @@ TEXT = b"the quick brown fox jumps over the lazy dog " * 500
 BOMB = bytes(50_000_000)
 
 
+@pytest.fixture(autouse=True)
+def nothing_found_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test looks the libraries up anew, whoever was here first."""
+    monkeypatch.setattr(module, "_found", {})
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, Random(1).randbytes(100_000)], ids=["none", "one", "text", "noise"])
 def test_round_trip_from_any_buffer(name: str, data: bytes) -> None:
@@ -90,7 +96,6 @@ def test_unknown_names_and_missing_libraries_name_the_cure(monkeypatch: pytest.M
     def missing(name: str) -> None:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(module, "_found", {})
     monkeypatch.setattr(module, "import_module", missing)
     for _ in range(2):
         with pytest.raises(ConfigError, match=r"pip install 'mqclient\[compress\]'"):
