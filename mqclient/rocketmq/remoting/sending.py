@@ -174,8 +174,12 @@ class Sending(Slot[Stored]):
 
     def _failed(self, error: BaseException, queue: MessageQueue) -> None:
         engine, client = self._engine, self._engine.client
-        if isinstance(error, MQError) and error.refresh_route and not client.closed:
+        gone = isinstance(error, BrokerError) and error.queue_is_gone
+        if isinstance(error, MQError) and (error.refresh_route or gone) and not client.closed:
             client.routes.fetch(queue.topic)
+        if gone and self._queue is None and self._tries < self._attempts and not client.closed:
+            self._await_route(queue.topic)  # of what the old route has, most other queues are gone as well
+            return
         advice = isinstance(error, MQError) and error.retriable and not isinstance(error, ClosedError)
         left = self.deadline - client.driver.now.mono
         if not advice or self._tries >= self._attempts or left <= 0 or client.closed:

@@ -70,6 +70,28 @@ def test_a_key_keeps_its_order_whatever_way_it_is_sent(rocketmq: Any, impl: str)
         assert [message.body for message in read(client, topic, 200)] == [b"%03d" % n for n in range(200)]
 
 
+def test_a_topic_made_anew_with_fewer_queues_takes_messages_at_once(rocketmq: Any, impl: str) -> None:
+    with (
+        Client(rocketmq.name_server, impl=impl) as client,
+        client.producer(unique("p")) as producer,
+        Client(rocketmq.name_server, impl=impl) as operators,
+        operators.admin() as admin,
+    ):
+        topic = make_topic(operators, queues=8)
+        for _ in range(4):
+            assert (producer.send(Message(topic, b"before"))).ok
+        admin.delete_topic(topic)
+        admin.create_topic(topic, queues=1)
+        for _ in range(20):
+            assert (producer.send(Message(topic, b"after"))).ok
+        admin.delete_topic(topic)
+        admin.create_topic(topic, queues=2)
+        futures = [producer.submit(Message(topic, b"submitted")) for _ in range(100)]
+        assert (producer.flush(timeout=20)).failed == 0
+        assert all(receipt.ok for receipt in producer.send_many([Message(topic, b"many")] * 32))
+        assert {future.result().queue.queue_id for future in futures} <= {0, 1}
+
+
 @pytest.mark.parametrize("compression", ["zlib", "lz4", "zstd"])
 def test_large_bodies_arrive_as_they_were(rocketmq: Any, impl: str, compression: str) -> None:
     pytest.importorskip({"zlib": "zlib", "lz4": "lz4.frame", "zstd": "zstandard"}[compression])

@@ -56,6 +56,22 @@ def test_tries_have_an_end(codec: Any) -> None:
     assert cluster.control.count("SEND_MESSAGE_V2") == 5
 
 
+@pytest.mark.parametrize("code", [1, 29], ids=["4.x", "5.x"])
+def test_where_a_queue_is_gone_the_next_try_is_by_the_new_route(codec: Any, code: int) -> None:
+    cluster, client = make(codec, 1, attempts=3)
+    (receipt,) = client.produce(Message("orders", b"before"))
+    asked = cluster.control.count("GET_ROUTEINFO_BY_TOPIC")
+    cluster.control.answer("SEND_MESSAGE_V2", code, "request queueId[1] is illegal, TopicConfig [...", times=1)
+    (receipt,) = client.produce(Message("orders", b"x"))
+    assert receipt.ok
+    assert cluster.control.count("GET_ROUTEINFO_BY_TOPIC") == asked + 1
+    cluster.control.answer("SEND_MESSAGE_V2", code, "request queueId[1] is illegal, TopicConfig [...", times=9)
+    before = cluster.control.count("SEND_MESSAGE_V2")
+    (error,) = client.produce(Message("orders", b"x"))
+    assert error.code == code
+    assert cluster.control.count("SEND_MESSAGE_V2") == before + 3
+
+
 def test_one_try_takes_no_more_than_its_cap(codec: Any) -> None:
     cluster, client = make(codec, 2, attempt_timeout=0.2)
     cluster.control.drop("SEND_MESSAGE_V2", times=2)
