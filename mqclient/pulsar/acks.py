@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.driver import Now
-from mqclient.core.slot import Slot, completed, failed
+from mqclient.core.slot import Slot
+from mqclient.core.steps import Steps
 from mqclient.core.timers import Timer
 from mqclient.errors import LinkError
 
 if TYPE_CHECKING:
+    from mqclient.pulsar.connection import Connection
     from mqclient.pulsar.consumer import ConsumerEngine
     from mqclient.pulsar.consumer_options import ConsumerOptions
     from mqclient.pulsar.unacked import Unacked
+
+log = logging.getLogger("mqclient.pulsar")
+
+AGAIN = 0.1
+"""Seconds before an acknowledgement without a receipt is told again."""
 
 
 class Acks:
@@ -23,6 +31,8 @@ class Acks:
     """
 
     __slots__ = (
+        "_asked",
+        "_cleared",
         "_codec",
         "_consumer",
         "_grouping",
@@ -41,6 +51,10 @@ class Acks:
         self._grouping = options.ack_grouping
         self._size = options.ack_group_size
         self._timer: Timer | None = None
+        self._asked: set[Slot[Any]] = set()
+        """Receipts that are waited for."""
+        self._cleared = 0
+        """How often what was acknowledged lost its meaning."""
         self.set = impl.permits.AckSet(self._size if self._grouping else 1, batch_index=options.batch_index_ack)
         self.add = self.set.add
         self.add_many = self.set.add_many
@@ -94,21 +108,57 @@ class Acks:
         for start in range(0, len(group), self._size):
             connection.write(self._codec.encode_ack(consumer_id, group[start : start + self._size]))
 
-    def confirm(self, messages: Iterable[Any]) -> Slot[Any]:
-        """Tell at once, and have the broker's receipt; what was grouped goes along."""
-        connection = self._consumer.connection
-        if connection is None:
-            return failed(LinkError("not connected: the acknowledgement was not sent"))
+    def confirm_steps(self, messages: Sequence[Any]) -> Steps[None]:
+        """Tell at once, and have the broker's receipt; what was grouped goes along.
+
+        Race: the topic moves, or the connection breaks, before the receipt is there. Whether the broker had read it
+        then, nobody knows: it is told where the subscription opens next, and then asked for again; twice does no
+        harm. Not if a seek came between: what is before the new place may have to come again.
+        """
+        consumer, cleared = self._consumer, self._cleared
+        deadline = consumer.client.deadline()
+        consumer.check_told()
         self.add_many(messages)
         ids = self._taken()
         if not ids:  # acknowledged before, or a part of a batch that is told when all of it is
-            return completed(None)
+            return
+        while True:
+            if consumer.connection is None:
+                self._keep(ids, cleared)
+            connection = yield from consumer.opened_steps(deadline)
+            self._check_place(cleared)
+            try:
+                yield self._ask(connection, ids, deadline)
+                return
+            except LinkError as error:
+                log.debug("%s: %s; it is acknowledged again", consumer.topic, error)
+            self._keep(ids, cleared)
+            yield consumer.client.timers.sleep(AGAIN)
+
+    def _check_place(self, cleared: int) -> None:
+        if self._cleared != cleared:
+            raise LinkError("the place was moved before the broker had the acknowledgement: it does not count")
+
+    def _keep(self, ids: list[Any], cleared: int) -> None:
+        """So that they are told at the next opening before the broker is asked for more: these do not come again."""
+        self._check_place(cleared)
+        for place in ids:
+            if len(place) == 2:
+                self.set.add_id(*place)
+
+    def _ask(self, connection: Connection, ids: list[Any], deadline: float) -> Slot[Any]:
         consumer_id, encode = self._consumer.consumer_id, self._codec.encode_ack
-        return connection.request_by(
-            lambda request_id: encode(consumer_id, ids, request_id=request_id),
-            "CommandAck",
-            self._consumer.client.deadline(),
+        asked = connection.request_by(
+            lambda request_id: encode(consumer_id, ids, request_id=request_id), "CommandAck", deadline
         )
+        self._asked.add(asked)
+        asked.then(self._asked.discard)
+        return asked
+
+    def closed_by_broker(self) -> None:
+        """It gives no more receipts."""
+        for slot in tuple(self._asked):
+            slot.fail(LinkError("the subscription is not open any more"))
 
     def _taken(self) -> list[Any]:
         """What is to be told: of a message that came in parts all of them."""
@@ -128,6 +178,7 @@ class Acks:
 
     def clear(self) -> None:
         """Before a seek: what was acknowledged is not remembered, it may come again."""
+        self._cleared += 1
         self.set.clear()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from mqclient.core.backoff import Backoff
 from mqclient.core.driver import Address
 from mqclient.core.slot import Slot, completed, failed
 from mqclient.core.steps import Steps, run_steps
-from mqclient.errors import ClosedError, DeadlineError, MQError
+from mqclient.errors import ClosedError, DeadlineError, LinkError, MQError
 from mqclient.pulsar.client import ClientEngine
 from mqclient.pulsar.codes import ServerError
 from mqclient.pulsar.connection import Connection
@@ -101,6 +101,16 @@ class Attachment:
         slot: Slot[None] = Slot()
         self._waiting.append(slot)
         return slot
+
+    def attached_steps(self, deadline: float) -> Steps[None]:
+        """Until it is attached, if that is in time."""
+        slot = self.when_attached()
+        late = LinkError(f"not connected to the broker of {self._topic} at present")
+        alarm = self._client.timers.at(deadline, lambda _: slot.fail(late))
+        try:
+            yield slot
+        finally:
+            alarm.cancel()
 
     def on_lost(self, connection: Connection) -> None:
         """The connection is gone. While opening, the attempt finds out by itself: its request fails."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqclient.core.mailbox import Mailbox
-from mqclient.core.slot import Slot, failed
+from mqclient.core.slot import Slot
 from mqclient.core.steps import Steps, run_steps
 from mqclient.errors import ClosedError, ConfigError, DeadlineError, LinkError, MQError
 from mqclient.pulsar import requests
@@ -126,10 +126,10 @@ class ConsumerEngine:
         return [(self, list(messages))]
 
     def acks_due(self, signal: int) -> None:
-        self._check_told()
+        self.check_told()
         self.acks.due(signal)
 
-    def _check_told(self) -> None:
+    def check_told(self) -> None:
         """Closed, nothing is told any more: whoever acknowledges then hears of it."""
         if self._failure is not None:
             self.acks.drop()
@@ -137,12 +137,12 @@ class ConsumerEngine:
 
     def ack_cumulative(self, message: Any) -> None:
         self._check_cumulative()
-        self._check_told()
+        self.check_told()
         self.acks.due(self.acks.add_cumulative(message))
 
     def ack_confirmed(self, messages: Iterable[Any]) -> Slot[Any]:
         """Acknowledge and have the broker's word for it."""
-        return self.acks.confirm(messages) if self._failure is None else failed(self._failure)
+        return run_steps(self.acks.confirm_steps(list(messages)))
 
     def nack(self, messages: Iterable[Any]) -> None:
         for message in messages:
@@ -192,7 +192,7 @@ class ConsumerEngine:
 
     def last_message_id_steps(self) -> Steps[MessageId | None]:
         """The last message of the topic; None if there is none."""
-        reply = yield self.opened().request(requests.last_message_id(self.consumer_id), self.client.deadline())
+        reply = yield from self._ask_steps(requests.last_message_id(self.consumer_id))
         last = reply.last_message_id
         if last.entryId == requests.NO_REQUEST_ID:
             return None
@@ -205,12 +205,12 @@ class ConsumerEngine:
 
     def stats_steps(self) -> Steps[dict[str, Any]]:
         """What the broker says about this consumer."""
-        reply = yield self.opened().request(requests.consumer_stats(self.consumer_id), self.client.deadline())
+        reply = yield from self._ask_steps(requests.consumer_stats(self.consumer_id))
         return {field.name: value for field, value in reply.ListFields() if field.name != "request_id"}
 
     def unsubscribe_steps(self, force: bool) -> Steps[None]:
         """The subscription is deleted at the broker, and this consumer closed."""
-        yield self.opened().request(requests.unsubscribe(self.consumer_id, force), self.client.deadline())
+        yield from self._ask_steps(requests.unsubscribe(self.consumer_id, force))
         self.abandon(ClosedError(f"unsubscribed from {self.topic}"))
 
     def close_steps(self) -> Steps[None]:
@@ -274,8 +274,8 @@ class ConsumerEngine:
             self._asked = None
         if connection.consumers.get(self.consumer_id) is self:
             self.connection = connection
+            self.acks.flush()  # before the broker is asked for more: it would send them once again
             self.permits.open(epoch)
-            self.acks.flush()
 
     def on_lost(self, connection: Connection, cause: MQError) -> None:
         self._detached()
@@ -283,6 +283,7 @@ class ConsumerEngine:
 
     def on_closed_by_broker(self, connection: Connection, broker_url: str | None) -> None:
         self._detached()
+        self.acks.closed_by_broker()
         self.attachment.on_closed_by_broker(connection, broker_url)
 
     def on_migrated(self, connection: Connection, cluster: ServiceUrl) -> None:
@@ -368,13 +369,20 @@ class ConsumerEngine:
         self.connection = None
         self.permits.lost()
 
-    def opened(self) -> Connection:
-        """The connection on which the subscription is open; an error if it is not."""
+    def opened_steps(self, deadline: float) -> Steps[Connection]:
+        """The connection on which the subscription is open, waited for while the topic moves."""
         if self._failure is not None:
             raise self._failure
         if self.connection is None:
+            yield from self.attachment.attached_steps(deadline)
+        if self.connection is None:  # it is being closed
             raise LinkError(f"not connected to the broker of {self.topic} at present")
         return self.connection
+
+    def _ask_steps(self, command: requests.Command) -> Steps[Any]:
+        deadline = self.client.deadline()
+        connection = yield from self.opened_steps(deadline)
+        return (yield connection.request(command, deadline))
 
     def _send_flow(self, permits: int) -> None:
         if self.connection is not None:

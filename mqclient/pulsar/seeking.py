@@ -40,7 +40,8 @@ class Seeking:
         yes, and the subscription is open again.
         """
         consumer, intake = self._consumer, self._consumer.intake
-        connection = consumer.opened()
+        deadline = consumer.client.deadline()
+        connection = yield from consumer.opened_steps(deadline)
         if self._epoch >= 0:
             raise ConfigError("a seek is under way already")
         to = self._own_position(to)
@@ -51,7 +52,7 @@ class Seeking:
         intake.start.move(to, consumer.options.start_inclusive)
         make = requests.seek_to_time if isinstance(to, int) else requests.seek_to_id
         try:
-            yield connection.request(make(consumer.consumer_id, to), consumer.client.deadline())
+            yield connection.request(make(consumer.consumer_id, to), deadline)
         except MQError:
             intake.start.restore(before)
             self._left = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqclient.errors import ClosedError, LinkError
+from mqclient.errors import ClosedError, DeadlineError, LinkError
 from mqclient.pulsar.codes import BrokerError
 from mqclient.pulsar.consumer import ConsumerEngine
 from tests.support.pulsar_world import PulsarWorld
@@ -118,20 +118,68 @@ def test_cumulative_only_goes_forward(world: PulsarWorld) -> None:
     assert (backlog(world), world.control.count("ACK")) == (3, 1)
 
 
-def test_confirmed_or_an_error(world: PulsarWorld) -> None:
-    consumer, messages = fill(world, 4, batching=False)
+def test_confirmed(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 3, batching=False)
     face = world.face(consumer)
     face.ack(messages[0])
     face.ack_confirmed(messages[1])
-    assert (backlog(world), world.control.count("ACK")) == (2, 1)  # what was grouped went along
+    assert (backlog(world), world.control.count("ACK")) == (1, 1)  # what was grouped went along
     face.ack_confirmed(messages[1])  # nothing to ask
-    world.control.drop("ACK")
-    world.world.at(world.world.mono + 1, world.cut)
-    with pytest.raises(LinkError):
-        face.ack_confirmed(messages[2])
+
+
+@pytest.mark.parametrize("moves", ["the connection breaks", "the topic is unloaded"])
+@pytest.mark.parametrize("when", ["before", "while the receipt is waited for"])
+def test_confirmed_while_the_topic_moves(world: PulsarWorld, moves: str, when: str) -> None:
+    consumer, messages = fill(world, 2, batching=False)
+    face = world.face(consumer)
+
+    def move() -> None:
+        world.cut() if moves == "the connection breaks" else world.door.unload("t")
+
+    if when == "before":
+        move()
+        world.world.run()
+        assert consumer.connection is None
+    else:
+        world.control.drop("ACK")
+        world.world.at(world.world.mono + 1, move)
+    face.ack_confirmed(messages)
+    assert backlog(world) == 0
+    assert face.receive_many(9, timeout=1) == []
+
+
+def test_not_confirmed_in_time(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 1, batching=False)
+    world.control.drop("SUBSCRIBE", times=9)
+    world.cut()
     world.world.run()
-    with pytest.raises(LinkError, match="was not sent"):
-        face.ack_confirmed(messages[3])
+    before = world.world.mono
+    with pytest.raises(LinkError, match="not connected to the broker"):
+        world.face(consumer).ack_confirmed(messages)
+    assert world.world.mono - before == pytest.approx(30)
+    with pytest.raises(DeadlineError):
+        world.face(consumer).ack_confirmed(messages, timeout=3)
+
+
+def test_not_confirmed_after_a_seek(world: PulsarWorld) -> None:
+    """What is before the new place is to come again."""
+    consumer, messages = fill(world, 2, batching=False)
+    world.control.drop("ACK")
+    confirmed = world.ask(consumer.client, lambda: consumer.ack_confirmed(messages))
+    world.face(consumer).seek("earliest")
+    with pytest.raises(LinkError, match="moved before"):
+        world.world.result(confirmed)
+    assert [message.body for message in world.face(consumer).receive_many(2)] == [b"0", b"1"]
+
+
+def test_not_confirmed_after_the_end(world: PulsarWorld) -> None:
+    consumer, messages = fill(world, 2, batching=False)
+    world.cut()
+    world.world.run()
+    confirmed = world.ask(consumer.client, lambda: consumer.ack_confirmed(messages))
+    world.face(consumer).close()
+    with pytest.raises(ClosedError):
+        world.world.result(confirmed)
 
 
 def test_the_brokers_refusal_is_told(world: PulsarWorld) -> None:

@@ -419,11 +419,16 @@ def test_pausing_a_listener(world: PulsarWorld) -> None:
     assert consumer.diagnose()["state"] == "closed"
 
 
-def test_asking_while_away_says_so(world: PulsarWorld) -> None:
-    client = world.client()
+def test_what_is_asked_while_away_waits(world: PulsarWorld) -> None:
+    client = world.client(operation_timeout=5)
     consumer = world.consumer(client, "t", "s")
+    world.cut()
+    world.world.run()
     assert world.steps(client, consumer.last_message_ids_steps) == {consumer.topics[0]: None}
-    with client.driver.enter():
-        consumer.connection = None
-        with pytest.raises(LinkError, match="at present"):
-            consumer.opened()
+    world.control.drop("SUBSCRIBE", times=9)
+    world.cut()
+    world.world.run()
+    before = world.world.mono
+    with pytest.raises(LinkError, match="at present"):
+        world.steps(client, consumer.stats_steps)
+    assert world.world.mono - before == pytest.approx(5)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqclient.broker.pulsar import session as session_module
-from mqclient.errors import ConfigError, LinkError
+from mqclient.errors import ConfigError
 from mqclient.pulsar import opening
 from mqclient.pulsar.codes import BrokerError
 from tests.support.pulsar_world import PulsarWorld
@@ -79,7 +79,7 @@ def test_what_came_while_a_refused_seek_was_under_way_comes_again(world: PulsarW
     world.settled(consumer)
 
 
-def test_one_seek_at_a_time_and_only_when_connected(world: PulsarWorld) -> None:
+def test_one_seek_at_a_time_when_connected(world: PulsarWorld) -> None:
     client = world.client()
     consumer = world.consumer(client, "t", "s")
     world.control.delay("SEEK", 1)
@@ -89,8 +89,11 @@ def test_one_seek_at_a_time_and_only_when_connected(world: PulsarWorld) -> None:
     world.world.result(slot)
     world.cut()
     world.world.run()
-    with pytest.raises(LinkError, match="not connected"):
-        world.do(client, lambda: opening.seek(consumer, 5))
+    slots = [world.ask(client, lambda: opening.seek(consumer, 5)) for _ in range(2)]
+    assert consumer.connection is None
+    world.world.result(slots[0])
+    with pytest.raises(ConfigError, match="under way"):
+        world.world.result(slots[1])
 
 
 def test_a_broker_that_does_not_close_at_a_seek(world: PulsarWorld, monkeypatch: pytest.MonkeyPatch) -> None:
