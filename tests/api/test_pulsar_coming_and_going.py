@@ -42,7 +42,8 @@ class Worker:
         await self.consumer.close()
 
     def cut(self) -> None:
-        """The connection breaks; it comes back by itself."""
+        """The connection breaks; it comes back by itself, and is then to a broker as any other that becomes active."""
+        self._load.nobody_is_active()
         engine = self.consumer._engine
         with self.consumer._driver.enter():
             connection = getattr(engine, "connection", None)
@@ -80,6 +81,9 @@ class Load:
                 self.ahead.add((key, number))
             while self._first_missing[key] in self.taken[key]:
                 self._first_missing[key] += 1
+
+    def nobody_is_active(self) -> None:
+        self._active = None
 
     def order(self, key: int) -> list[int]:
         """What was taken, in order of taking, but for what may be ahead."""

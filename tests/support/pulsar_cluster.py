@@ -35,7 +35,7 @@ class PulsarCluster:
         the new one at once, and only after `activeConsumerFailoverDelayTimeMillis` the cursor goes back (4.2.4: half
         of all leavings under load, the new one up to a window ahead). The embedded broker goes back at once.
         """
-        return 3.0 if self.real else 0.0  # 1.0, and what a machine with much to do adds
+        return 10.0 if self.real else 0.0  # 1.0, and what a machine with much to do adds (3.0 was seen to be too short)
 
     @property
     def web(self) -> str:

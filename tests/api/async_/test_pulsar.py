@@ -133,7 +133,7 @@ async def test_acknowledged_with_the_brokers_word(pulsar: PulsarCluster, topic: 
     async with aio.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         async with client.consumer(topic, "billing", type="shared") as consumer:
             await producer.send_many([b"a", b"b"])
-            await consumer.ack_confirmed(await receive(consumer, 2), timeout=5)
+            await consumer.ack_confirmed(await receive(consumer, 2), timeout=30)
             assert (await consumer.stats(5)).get("unackedMessages", 0) == 0
 
 
@@ -233,15 +233,15 @@ async def test_seek_to_a_message_and_to_a_time(pulsar: PulsarCluster, topic: str
         async with client.consumer(topic, "billing") as consumer:
             ids = await producer.send_many([b"%d" % number for number in range(5)])
             await consumer.ack(await receive(consumer, 5))
-            await consumer.seek(ids[2], timeout=5)
+            await consumer.seek(ids[2], timeout=30)
             assert bodies(await receive(consumer, 2)) == [b"3", b"4"]
-            await consumer.seek(datetime(2020, 1, 1, tzinfo=timezone.utc), timeout=5)
+            await consumer.seek(datetime(2020, 1, 1, tzinfo=timezone.utc), timeout=30)
             assert bodies(await receive(consumer, 5)) == [b"0", b"1", b"2", b"3", b"4"]
-            await consumer.seek(4102444800000, timeout=5)
+            await consumer.seek(4102444800000, timeout=30)
             assert await consumer.receive_many(1, timeout=0.1) == []
             assert await consumer.last_message_id(5) == ids[-1]
         async with client.consumer(topic, "at", start_inclusive=True) as consumer:
-            await consumer.seek(ids[2], timeout=5)
+            await consumer.seek(ids[2], timeout=30)
             assert bodies(await receive(consumer, 3)) == [b"2", b"3", b"4"]
 
 
@@ -367,11 +367,11 @@ async def test_a_wrong_token_is_an_error_at_once(topic: str, impl: str) -> None:
     with EmbeddedBroker(doors=["pulsar"], impl="pure", pulsar_token="right") as broker:
         async with aio.Client(broker.pulsar_url, auth=token("wrong"), impl=impl) as client:
             with pytest.raises(BrokerError) as caught:
-                await client.producer(topic, timeout=5)
+                await client.producer(topic, timeout=30)
             assert caught.value.code == ServerError.AuthenticationError
         async with aio.Client(broker.pulsar_url, auth=token(lambda: "right"), impl=impl) as client:
             async with client.producer(topic) as producer:
-                assert await producer.send(b"x", timeout=5)
+                assert await producer.send(b"x", timeout=30)
 
 
 async def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -386,7 +386,7 @@ async def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: s
                 await producer.send(wrong)
             with pytest.raises(MQError, match="broker takes"):
                 await producer.send(bytes(6 << 20))
-            assert await producer.send(b"and it goes on", timeout=5)
+            assert await producer.send(b"and it goes on", timeout=30)
         with pytest.raises(ClosedError):
             await producer.send(b"x")
 

@@ -134,7 +134,7 @@ def test_acknowledged_with_the_brokers_word(pulsar: PulsarCluster, topic: str, i
     with sync.Client(pulsar.url, impl=impl) as client, client.producer(topic) as producer:
         with client.consumer(topic, "billing", type="shared") as consumer:
             producer.send_many([b"a", b"b"])
-            consumer.ack_confirmed(receive(consumer, 2), timeout=5)
+            consumer.ack_confirmed(receive(consumer, 2), timeout=30)
             assert (consumer.stats(5)).get("unackedMessages", 0) == 0
 
 
@@ -234,15 +234,15 @@ def test_seek_to_a_message_and_to_a_time(pulsar: PulsarCluster, topic: str, impl
         with client.consumer(topic, "billing") as consumer:
             ids = producer.send_many([b"%d" % number for number in range(5)])
             consumer.ack(receive(consumer, 5))
-            consumer.seek(ids[2], timeout=5)
+            consumer.seek(ids[2], timeout=30)
             assert bodies(receive(consumer, 2)) == [b"3", b"4"]
-            consumer.seek(datetime(2020, 1, 1, tzinfo=timezone.utc), timeout=5)
+            consumer.seek(datetime(2020, 1, 1, tzinfo=timezone.utc), timeout=30)
             assert bodies(receive(consumer, 5)) == [b"0", b"1", b"2", b"3", b"4"]
-            consumer.seek(4102444800000, timeout=5)
+            consumer.seek(4102444800000, timeout=30)
             assert consumer.receive_many(1, timeout=0.1) == []
             assert consumer.last_message_id(5) == ids[-1]
         with client.consumer(topic, "at", start_inclusive=True) as consumer:
-            consumer.seek(ids[2], timeout=5)
+            consumer.seek(ids[2], timeout=30)
             assert bodies(receive(consumer, 3)) == [b"2", b"3", b"4"]
 
 
@@ -366,11 +366,11 @@ def test_a_wrong_token_is_an_error_at_once(topic: str, impl: str) -> None:
     with EmbeddedBroker(doors=["pulsar"], impl="pure", pulsar_token="right") as broker:
         with sync.Client(broker.pulsar_url, auth=token("wrong"), impl=impl) as client:
             with pytest.raises(BrokerError) as caught:
-                client.producer(topic, timeout=5)
+                client.producer(topic, timeout=30)
             assert caught.value.code == ServerError.AuthenticationError
         with sync.Client(broker.pulsar_url, auth=token(lambda: "right"), impl=impl) as client:
             with client.producer(topic) as producer:
-                assert producer.send(b"x", timeout=5)
+                assert producer.send(b"x", timeout=30)
 
 
 def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) -> None:
@@ -385,7 +385,7 @@ def test_mistakes_name_the_cure(pulsar: PulsarCluster, topic: str, impl: str) ->
                 producer.send(wrong)
             with pytest.raises(MQError, match="broker takes"):
                 producer.send(bytes(6 << 20))
-            assert producer.send(b"and it goes on", timeout=5)
+            assert producer.send(b"and it goes on", timeout=30)
         with pytest.raises(ClosedError):
             producer.send(b"x")
 
