@@ -24,10 +24,10 @@ def bodies(messages: list[Any]) -> list[bytes]:
 
 
 async def receive(consumer: aio.Consumer | aio.Reader, count: int) -> list[Any]:
-    """That many messages, or what came until nothing did for two seconds."""
+    """That many messages, or what came until nothing did for a minute."""
     messages: list[Any] = []
     while len(messages) < count:
-        more = await consumer.receive_many(count - len(messages), timeout=2)
+        more = await consumer.receive_many(count - len(messages), timeout=60)
         if not more:
             break
         messages += more

@@ -12,7 +12,7 @@ from mqclient.pulsar.consumer_options import DeadLetter, Delays
 from tests.support.pulsar_cluster import PulsarCluster
 
 
-async def receive(consumer: aio.Consumer | aio.Reader, count: int, timeout: float = 10) -> list[Any]:
+async def receive(consumer: aio.Consumer | aio.Reader, count: int, timeout: float = 60) -> list[Any]:
     """That many messages, or what came until nothing did any more."""
     messages: list[Any] = []
     while len(messages) < count:
