@@ -33,8 +33,10 @@ UNREACHABLE = re.compile(r"^\s*(raise (MemoryError|TypeError|ConfigError)\b|\"\"
 """Lines that no bytes can reach: out of memory, a class that Python code may not make; gcov counts headings, too."""
 
 
-def run(*command: str, **environment: str) -> None:
-    subprocess.run(command, cwd=COPY, env={**os.environ, **environment}, check=True)
+def run(*command: str, allowed: tuple[int, ...] = (0,), **environment: str) -> None:
+    done = subprocess.run(command, cwd=COPY, env={**os.environ, **environment}, check=False)
+    if done.returncode not in allowed:
+        raise subprocess.CalledProcessError(done.returncode, command)
 
 
 def build() -> None:
@@ -94,7 +96,9 @@ def main() -> int:
     asked = options.parse_args()
     build()
     run(sys.executable, "tests/fuzz/campaign.py", "--runs", asked.runs, PYTHONPATH=str(COPY))
-    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not pure", "tests/vectors", *LANES)
+    suite = ("-q", "-p", "no:cacheprovider", "-k", "not pure", "tests/vectors", *LANES)
+    # Whether they pass is another row's matter; a test that was too late in this slow build has reached its lines.
+    run(sys.executable, "-m", "pytest", *suite, allowed=(0, 1))
     totals = {name: [0, 0] for name in EXTENSIONS}
     for name, lines in sorted(counts().items()):
         if is_decoder(name):
