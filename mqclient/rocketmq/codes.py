@@ -278,11 +278,3 @@ class BrokerError(RemoteError):
             "this is another kind of server, or an older release: is it the name server's address?"
         ),
     }
-
-    @property
-    def queue_is_gone(self) -> bool:
-        """Whether a send was refused for its queue's number: the topic has fewer than the route said.
-
-        5.x answers INVALID_PARAMETER, 4.x SYSTEM_ERROR; both with this remark.
-        """
-        return self.remark.startswith("request queueId[")

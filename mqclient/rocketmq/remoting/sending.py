@@ -23,6 +23,8 @@ LARGE: Final = 1 << 15
 """A body of so many bytes goes to the socket from where it lies; a smaller one is copied behind its header."""
 PAUSE: Final = 0.02
 """Before a busy broker is asked again, because there is no other; twice as long each time."""
+QUEUE_IS_GONE: Final = "request queueId["
+"""So begins the remark where a topic has fewer queues than its route says. The codes differ: 29, or 1 of 4.x."""
 
 
 class Sending(Slot[Stored]):
@@ -174,7 +176,7 @@ class Sending(Slot[Stored]):
 
     def _failed(self, error: BaseException, queue: MessageQueue) -> None:
         engine, client = self._engine, self._engine.client
-        gone = isinstance(error, BrokerError) and error.queue_is_gone
+        gone = isinstance(error, BrokerError) and error.remark.startswith(QUEUE_IS_GONE)
         if isinstance(error, MQError) and (error.refresh_route or gone) and not client.closed:
             client.routes.fetch(queue.topic)
         if gone and self._queue is None and self._tries < self._attempts and not client.closed:
