@@ -42,8 +42,7 @@ class Worker:
         await self.consumer.close()
 
     def cut(self) -> None:
-        """The connection breaks; it comes back by itself, and is then to a broker as any other that becomes active."""
-        self._load.nobody_is_active()
+        """The connection breaks; it comes back by itself."""
         engine = self.consumer._engine
         with self.consumer._driver.enter():
             connection = getattr(engine, "connection", None)
@@ -82,7 +81,12 @@ class Load:
             while self._first_missing[key] in self.taken[key]:
                 self._first_missing[key] += 1
 
-    def nobody_is_active(self) -> None:
+    def changes(self) -> None:
+        """Who is active may be another by now, or the same one anew, to whom its broker reads on before it goes back.
+
+        Race: B comes and is active, the broker reads for it; B goes before it has taken anything: A, which took the
+        last message, is active again, and has what the broker read on for it.
+        """
         self._active = None
 
     def order(self, key: int) -> list[int]:
@@ -127,12 +131,14 @@ async def test_coming_and_going(pulsar: PulsarCluster, topic: str, impl: str, sc
     sending = asyncio.create_task(load.send())
     for _ in range(ROUNDS[scale]):
         step = random.choice(["come", "go", "cut"])
+        load.changes()  # at once, and again when it is through
         if step == "come" and len(load.workers) < MOST:
             await load.come()
         elif step == "go" and len(load.workers) > 1:
             await load.go(random.randrange(len(load.workers)))
         else:
             random.choice(load.workers)[1].cut()
+        load.changes()
         await load.goes_on()
     load.stopping = True
     await sending
