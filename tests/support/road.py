@@ -111,6 +111,16 @@ class Pair:
             while self.sock.send(bytes(65536)):
                 pass
 
+    def check_left_over(self, slot: Slot[Any]) -> None:
+        """What the socket did not take is in the outbox, and the reader thread was told to write it."""
+        assert not slot.done
+        (rest,) = self.link.outbox
+        assert self.link.outbox_bytes == len(rest) > 100
+        assert self.connection.writing
+        assert self.connection.handed
+        assert list(self.handed) == [self.connection]
+        assert self.rung()
+
     def close(self) -> None:
         self.sock.close()
         self.peer.close()
