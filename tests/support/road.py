@@ -145,6 +145,19 @@ class Road(Pair):
         self.lane.shut(9.0)
         self.flight.take_receipts([event for event in events if event[0] == self.codec.SEND_RECEIPT], 0)
 
+    def open_until_the_stream_ends(self) -> None:
+        """Nothing else is dispatched, and then the engine gives the connection up."""
+
+        def dispatch(connection: Any, events: list[Any], got: int) -> None:
+            assert (events, got) == ([], 0)
+            self.lane.shut(9.0)
+            connection.link = None
+            connection.closing = True
+
+        self.dispatch = dispatch  # type: ignore[method-assign]
+        self.lane.shut(9.0)
+        assert self.open()
+
     def give_up(self) -> None:
         self.lane.shut(9.0)
 

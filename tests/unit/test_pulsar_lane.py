@@ -161,15 +161,7 @@ def test_shut_by_another_thread_while_one_waits(road: Road) -> None:
 
 
 def test_the_end_of_the_stream_is_told_and_the_connection_handed_over(road: Road) -> None:
-    def dispatch(connection: Any, events: list[Any], got: int) -> None:
-        assert (events, got) == ([], 0)
-        road.lane.shut(9.0)
-        connection.link = None
-        connection.closing = True
-
-    road.dispatch = dispatch  # type: ignore[method-assign]
-    road.lane.shut(9.0)
-    assert road.open()
+    road.open_until_the_stream_ends()
     road.peer.shutdown(socket.SHUT_WR)
     slot = road.lane.send(BODY)
     assert not slot.done

@@ -200,15 +200,7 @@ def test_a_receipt_that_takes_its_time_is_waited_for_by_the_engine_all_of_them(r
 
 
 def test_the_end_of_the_stream_ends_it_for_all(road: Road) -> None:
-    def dispatch(connection: Any, events: list[Any], got: int) -> None:
-        assert (events, got) == ([], 0)
-        road.lane.shut(9.0)
-        connection.link = None
-        connection.closing = True
-
-    road.dispatch = dispatch  # type: ignore[method-assign]
-    road.lane.shut(9.0)
-    assert road.open()
+    road.open_until_the_stream_ends()
     other = Answering(road)
     threads, found = sending(road, 6)
     other.take(6)
